@@ -1,0 +1,41 @@
+"""pyelmo: ELMo, deep contextualized word representations (Peters et al. 2018), as current software."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Names are imported when first used, so that `import pyelmo` and `elmo --help` load no torch.
+_WHERE = {
+    "load": "pyelmo.embed.embedder",
+    "Embedder": "pyelmo.embed.embedder",
+    "BiLM": "pyelmo.model.bilm",
+    "Elmo": "pyelmo.model.elmo",
+    "ScalarMix": "pyelmo.model.scalar_mix",
+    "ModelConfig": "pyelmo.config",
+    "Vocabulary": "pyelmo.text.vocabulary",
+    "PyelmoError": "pyelmo.errors",
+}
+
+__all__ = ["BiLM", "Elmo", "Embedder", "ModelConfig", "PyelmoError", "ScalarMix", "Vocabulary", "load"]
+
+if TYPE_CHECKING:
+    from pyelmo.config import ModelConfig
+    from pyelmo.embed.embedder import Embedder, load
+    from pyelmo.errors import PyelmoError
+    from pyelmo.model.bilm import BiLM
+    from pyelmo.model.elmo import Elmo
+    from pyelmo.model.scalar_mix import ScalarMix
+    from pyelmo.text.vocabulary import Vocabulary
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'pyelmo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_WHERE])

@@ -1,0 +1,201 @@
+"""What a model is, as frozen dataclasses: checked once when built, plain dicts in and out."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pyelmo.errors import ConfigError
+
+ALPHABETS = ("bytes", "jamo", "dictionary")
+ACTIVATIONS = ("relu", "tanh")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharConfig:
+    """The character CNN: symbols -> embedding -> convolutions -> highways."""
+
+    alphabet: Literal["bytes", "jamo", "dictionary"] = "bytes"
+    symbols: int = 262  # rows of the symbol table, the padding row 0 counted in
+    max_length: int = 50  # symbols in a row, the begin and end marks counted in
+    dim: int = 16
+    filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    highways: int = 2
+    activation: Literal["relu", "tanh"] = "relu"
+
+    def __post_init__(self) -> None:
+        _check(self.alphabet in ALPHABETS, f"alphabet {self.alphabet!r} is none of {', '.join(ALPHABETS)}")
+        _check(self.activation in ACTIVATIONS, f"activation {self.activation!r} is none of {', '.join(ACTIVATIONS)}")
+        _check(self.symbols > 0 and self.dim > 0, f"symbols {self.symbols} and dim {self.dim} must be positive")
+        _check(self.max_length >= 3, f"max_length {self.max_length} leaves no room for a character between the marks")
+        _check(self.highways >= 0, f"highways {self.highways} is negative")
+        _check(len(self.filters) > 0, "filters is empty")
+        for width, count in self.filters:
+            _check(width > 0 and count > 0, f"filter [{width}, {count}] must be positive")
+            _check(width <= self.max_length, f"filter width {width} is wider than max_length {self.max_length}")
+
+    @property
+    def features(self) -> int:
+        return sum(count for _, count in self.filters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordConfig:
+    """A table with one vector for each word of the vocabulary."""
+
+    size: int
+    dim: int
+
+    def __post_init__(self) -> None:
+        _check(self.size > 0 and self.dim > 0, f"words: size {self.size} and dim {self.dim} must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmConfig:
+    """The recurrent half. `projection` None means that the cells' output is used as it is."""
+
+    cells: int = 4096
+    projection: int | None = 512
+    layers: int = 2
+    cell_clip: float | None = 3.0
+    projection_clip: float | None = 3.0
+    skip: bool = True  # add a layer's input to its output, from the second layer on
+    forget_bias: float = 1.0  # added to the forget gate, never stored: TensorFlow's convention
+
+    def __post_init__(self) -> None:
+        _check(self.cells > 0 and self.layers > 0, f"lstm: cells {self.cells} and layers {self.layers} must be positive")
+        _check(self.projection is None or self.projection > 0, f"lstm: projection {self.projection} must be positive")
+        for name in ("cell_clip", "projection_clip"):
+            clip = getattr(self, name)
+            _check(clip is None or clip > 0, f"lstm: {name} {clip} must be positive or absent")
+
+    @property
+    def dim(self) -> int:
+        """Size of one direction's output, and of its recurrent state."""
+        return self.projection or self.cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A biLM: token input (characters, words or both), LSTMs in one or two directions, and perhaps a softmax."""
+
+    chars: CharConfig | None = CharConfig()
+    words: WordConfig | None = None
+    project: bool = True  # a linear layer from the token features to the LSTM's size
+    lstm: LstmConfig = LstmConfig()
+    bidirectional: bool = True
+    softmax: int | None = None  # words it predicts; None where a checkpoint has no softmax
+    softmax_shares_words: bool = False  # the softmax weights are the word table
+
+    def __post_init__(self) -> None:
+        _check(self.chars is not None or self.words is not None, "a model needs chars or words as input")
+        features = self.features
+        _check(
+            self.project or features == self.lstm.dim,
+            f"without a projection the token features ({features}) must have the LSTM's size ({self.lstm.dim})",
+        )
+        if self.softmax_shares_words:
+            _check(
+                self.words is not None and self.words.size == self.softmax and self.words.dim == self.lstm.dim,
+                "softmax_shares_words needs a word table of the softmax's shape",
+            )
+
+    @property
+    def features(self) -> int:
+        """Size of a token before the projection."""
+        return (self.words.dim if self.words else 0) + (self.chars.features if self.chars else 0)
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.bidirectional else 1
+
+    @property
+    def dim(self) -> int:
+        """Size of one layer's vector: forward and backward together."""
+        return self.directions * self.lstm.dim
+
+    @property
+    def layers(self) -> int:
+        """Layers of the output: the token layer and one for each LSTM layer."""
+        return 1 + self.lstm.layers
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A dataclass as plain dicts and lists, None left out (TOML has no null)."""
+    return {
+        field.name: _plain(value)
+        for field in dataclasses.fields(config)
+        if (value := getattr(config, field.name)) is not None or field.default is not None
+    }
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
+    """Build a config dataclass; an unknown key fails and names the nearest known one."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"{where or kind.__name__}: expected a table of settings, got {values!r}")
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise ConfigError(f"{where}{key}: no such setting. {nearest(key, fields)}")
+    built = {key: _typed(value, hints[key], f"{where}{key}") for key, value in values.items()}
+    missing = [
+        name
+        for name, field in fields.items()
+        if name not in built and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{where or kind.__name__}: missing {', '.join(missing)}")
+    return kind(**built)
+
+
+def nearest(key: str, known: typing.Iterable[str]) -> str:
+    """A sentence that names the known word nearest to `key`, or all of them."""
+    known = sorted(known)
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
+
+
+def _typed(value: Any, hint: Any, where: str) -> Any:
+    """Check one value against its annotation, converting what plain formats write differently (lists, whole floats)."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        hint = next(argument for argument in arguments if argument is not type(None))
+        return _typed(value, hint, where)
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else from_dict(hint, value, f"{where}.")  # type: ignore[arg-type]
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"{where}: {value!r} is none of {', '.join(map(repr, arguments))}")
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigError(f"{where}: expected a list, got {value!r}")
+        inner = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        if len(inner) != len(value):
+            raise ConfigError(f"{where}: expected {len(inner)} values, got {value!r}")
+        return tuple(_typed(item, kind, where) for item, kind in zip(value, inner, strict=True))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, bool) is not (hint is bool) or not isinstance(value, hint):
+        raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r}")
+    return value
+
+
+def _check(ok: bool, message: str) -> None:
+    if not ok:
+        raise ConfigError(message)

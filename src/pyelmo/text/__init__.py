@@ -1,0 +1,1 @@
+"""Strings -> ids: splitting, characters, vocabularies, corpora. Numpy and the standard library, no torch."""
