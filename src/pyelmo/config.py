@@ -17,6 +17,11 @@ ACTIVATIONS = ("relu", "tanh")
 T = TypeVar("T")
 
 
+def _check(ok: bool, message: str) -> None:
+    if not ok:
+        raise ConfigError(message)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CharConfig:
     """The character CNN: symbols -> embedding -> convolutions -> highways."""
@@ -69,7 +74,9 @@ class LstmConfig:
     forget_bias: float = 1.0  # added to the forget gate, never stored: TensorFlow's convention
 
     def __post_init__(self) -> None:
-        _check(self.cells > 0 and self.layers > 0, f"lstm: cells {self.cells} and layers {self.layers} must be positive")
+        _check(
+            self.cells > 0 and self.layers > 0, f"lstm: cells {self.cells} and layers {self.layers} must be positive"
+        )
         _check(self.projection is None or self.projection > 0, f"lstm: projection {self.projection} must be positive")
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
@@ -194,8 +201,3 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     if isinstance(value, bool) is not (hint is bool) or not isinstance(value, hint):
         raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r}")
     return value
-
-
-def _check(ok: bool, message: str) -> None:
-    if not ok:
-        raise ConfigError(message)

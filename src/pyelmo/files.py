@@ -13,31 +13,38 @@ from pyelmo.errors import OutputError
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | Path, *, force: bool = True) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], *, force: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; move it there when the block ends well, else remove it.
 
     The block may create a file or a folder. With `force=False` an existing `path` is an error before any work.
     """
     path = Path(path)
     check_output(path, force=force)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    try:
+        # Only the start of the name: a file system that takes 255 bytes for `path` takes no longer name for the part.
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent))
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from error
     try:
         part = temporary / path.name
+        aside = temporary / f"old-{path.name[:40]}"
         yield part
         _sync(part)
         # The name may have been taken while the block ran; never overwrite what the caller did not allow.
         check_output(path, force=force)
-        if path.is_dir():
-            # A folder cannot be replaced in one step: the old one moves aside first and goes with the temporary.
-            os.replace(path, temporary / "old")
+        if path.is_dir() and not part.is_dir():
+            raise OutputError(f"{path}: is a folder, and a file does not replace it. Choose another name.")
         try:
+            if path.is_dir():
+                # A folder cannot be replaced in one step: the old one moves aside first and goes with the temporary.
+                os.replace(path, aside)
             os.replace(part, path)
-        except OSError:
-            if (temporary / "old").exists():
-                os.replace(temporary / "old", path)
+        except BaseException:  # also Ctrl-C between the two steps
+            if aside.exists() and not path.exists():
+                os.replace(aside, path)
             raise
     except OSError as error:
-        if isinstance(error, OutputError) or error.strerror is None:
+        if isinstance(error, OutputError) or error.strerror is None or _is_about_another_file(error, path, temporary):
             raise
         raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from error
     finally:
@@ -45,6 +52,10 @@ def atomic_path(path: str | Path, *, force: bool = True) -> Iterator[Path]:
 
 
 def check_output(path: Path, *, force: bool) -> None:
+    if path.name in ("", ".."):
+        raise OutputError(f"{path}: is not a name for an output. Name a file or a folder inside it.")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OutputError(f"{path}: is a device or a pipe, which cannot be replaced by a file. Choose another name.")
     if path.exists() and not force:
         raise OutputError(f"{path}: exists already. Pass --force (force=True) to replace it, or choose another name.")
     if not path.parent.is_dir():
@@ -57,10 +68,18 @@ def write_text(path: str | Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
+def _is_about_another_file(error: OSError, path: Path, temporary: Path) -> bool:
+    """The block may also read: an input that fails there must not be reported as an output."""
+    if not isinstance(error.filename, str):
+        return False
+    return Path(error.filename) != path and temporary not in Path(error.filename).parents
+
+
 def _sync(path: Path) -> None:
     """Flush a finished file, or every file of a finished folder, so that a crash after the move loses nothing."""
     for file in [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]:
-        descriptor = os.open(file, os.O_RDONLY)
+        # Windows flushes only what is open for writing.
+        descriptor = os.open(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

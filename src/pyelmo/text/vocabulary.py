@@ -67,17 +67,19 @@ class Vocabulary:
         return cls((*marks, *kept)[:size])
 
     @classmethod
-    def load(cls, path: str | Path) -> Vocabulary:
+    def load(cls, path: str | Path, *, begin: str = BEGIN, end: str = END, unknown: str = UNKNOWN) -> Vocabulary:
         """Read a file of one word a line (split at line feeds alone: a word may hold any other character)."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
-            raise FormatError(f"{path}: not UTF-8 at byte {error.start}; a vocabulary is UTF-8, one word a line") from error
+            raise FormatError(
+                f"{path}: not UTF-8 at byte {error.start}; a vocabulary is UTF-8, one word a line"
+            ) from error
         lines = text.split("\n")
         if lines[-1] == "":
             lines.pop()
         try:
-            return cls(tuple(line.removesuffix("\r") for line in lines))
+            return cls(tuple(line.removesuffix("\r") for line in lines), begin, end, unknown)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
 

@@ -1,0 +1,75 @@
+"""The command `elmo`: verbs, data on stdout, progress on stderr, one line for an error.
+
+Each verb is a module with `HELP`, `EXAMPLE`, `add_arguments(parser)` and `run(args)`; nothing heavy is imported before
+`run`, so that --help is instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from pyelmo import __version__
+from pyelmo.errors import PyelmoError
+
+VERBS = ("embed", "convert", "inspect")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="elmo",
+        description="ELMo: contextual word vectors from a bidirectional language model.",
+        epilog="example: elmo embed sentences.txt -o vectors.hdf5 --model MODEL",
+    )
+    parser.add_argument("--version", action="version", version=f"pyelmo {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name in VERBS:
+        module = importlib.import_module(f"pyelmo.cli.{name}")
+        verb = verbs.add_parser(name, help=module.HELP, description=module.HELP, epilog=f"example: {module.EXAMPLE}")
+        module.add_arguments(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = build_parser().parse_args(arguments)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        args.run(args)
+    except PyelmoError as error:
+        return _fail(str(error))
+    except Terminated:
+        return _fail("terminated; nothing was changed", 143)
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was changed", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more: no second complaint
+        return 141
+    except MemoryError:
+        return _fail("out of memory; try a smaller --batch-size")
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except Exception as error:
+        if os.environ.get("ELMO_DEBUG"):
+            raise
+        return _fail(f"a bug in pyelmo: {type(error).__name__}: {error} (ELMO_DEBUG=1 shows where)", 70)
+    return 0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM unwinds like Ctrl-C, so that no half-written part stays behind."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
+
+
+def _fail(message: str, status: int = 1) -> int:
+    print(f"elmo: {' '.join(message.split())}", file=sys.stderr)
+    return status

@@ -1,0 +1,1 @@
+"""The names and shapes of older programs, so that their users change one line."""

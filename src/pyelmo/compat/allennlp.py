@@ -1,0 +1,268 @@
+"""AllenNLP's ELMo names, with their old arguments and shapes: change the import, keep the program.
+
+    from pyelmo.compat.allennlp import Elmo, ElmoEmbedder, batch_to_ids
+
+One thing differs on purpose: no state is carried from batch to batch unless `stateful=True` asks for it.
+B sentences, T tokens, C = 50 symbols, D vector, L layers (the token layer counted in).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from pyelmo.embed.embedder import Embedder, load
+from pyelmo.errors import InputError
+from pyelmo.files import atomic_path
+from pyelmo.hdf5 import create_hdf5
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.model import elmo as model
+from pyelmo.model.bilm import BiLM, Layers
+from pyelmo.model.lstm import State
+from pyelmo.text.characters import BEGIN_SENTENCE, END_SENTENCE, Bytes, encode_rows
+
+PADDING_WORD, UNKNOWN_WORD = "@@PADDING@@", "@@UNKNOWN@@"
+
+
+def batch_to_ids(batch: list[list[str]]) -> Tensor:
+    """Tokenised sentences as character ids (B, T, 50), without sentence marks, zero after the end."""
+    alphabet = Bytes()
+    ids = torch.zeros(len(batch), max(map(len, batch), default=0), alphabet.max_length, dtype=torch.long)
+    for row, sentence in enumerate(batch):
+        ids[row, : len(sentence)] = torch.from_numpy(encode_rows(alphabet, sentence)).long()
+    return ids
+
+
+class Elmo(nn.Module):
+    """AllenNLP's `Elmo`: character ids in, `num_output_representations` mixes out."""
+
+    def __init__(
+        self,
+        options_file: str | os.PathLike[str] | None = None,
+        weight_file: str | os.PathLike[str] | None = None,
+        num_output_representations: int = 1,
+        requires_grad: bool = False,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        vocab_to_cache: list[str] | None = None,
+        keep_sentence_boundaries: bool = False,
+        scalar_mix_parameters: list[float] | None = None,
+        module: nn.Module | None = None,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        super().__init__()
+        if module is not None:
+            if options_file is not None or weight_file is not None:
+                raise InputError("Elmo takes a module or the two files, not both")
+            if not isinstance(module, BiLM):
+                raise InputError(f"module must be a pyelmo BiLM, got {type(module).__name__}")
+            bilm = module
+        else:
+            bilm = _pretrained(options_file, weight_file).bilm
+        if bilm.chars is None:
+            raise InputError("this model reads words, not characters: use pyelmo.load")
+        self._elmo = model.Elmo(
+            bilm, mixes=num_output_representations, dropout=dropout, trainable=requires_grad,
+            keep_marks=keep_sentence_boundaries, layer_norm="batch" if do_layer_norm else None,
+            weights=scalar_mix_parameters, trainable_mix=scalar_mix_parameters is None,
+        )  # fmt: skip
+        self._stateful = stateful
+        self._state: State | None = None
+        self._cache: Tensor | None
+        self._in_cache: Tensor | None
+        self.register_buffer("_cache", None, persistent=False)
+        self.register_buffer("_in_cache", None, persistent=False)
+        if vocab_to_cache:
+            self._fill_cache(vocab_to_cache)
+
+    def get_output_dim(self) -> int:
+        return self._elmo.dim
+
+    def reset_states(self) -> None:
+        """Forget what was carried (with `stateful=True`)."""
+        self._state = None
+
+    def _fill_cache(self, words: list[str]) -> None:
+        """Token vectors of these words, computed once; the place in the list is the id in `word_inputs`."""
+        with torch.no_grad():
+            vectors = _encode(self._elmo.bilm, batch_to_ids([words])[0])
+        stands_for_others = [word in (PADDING_WORD, UNKNOWN_WORD) for word in words]
+        self._cache, self._in_cache = vectors, ~torch.tensor(stands_for_others)
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """(B, T, C), or (B, ..., T, C), -> `elmo_representations`, a list of (B, T, D), and `mask` (B, T)."""
+        if inputs.dim() < 3:
+            raise InputError(f"inputs must be (batch, time, characters), got {tuple(inputs.shape)}")
+        leading, (time, width) = inputs.shape[:-2], inputs.shape[-2:]
+        rows = math.prod(leading)
+        flat = inputs.reshape(rows, time, width)
+        words = None if word_inputs is None else word_inputs.reshape(rows, time)
+        with torch.set_grad_enabled(self._elmo.trainable and torch.is_grad_enabled()):
+            layers = self._layers(flat, words)
+        output = self._elmo.mix(layers)
+        shape = (*leading, output.mask.shape[1])
+        return {
+            "elmo_representations": [values.view(*shape, self._elmo.dim) for values in output.representations],
+            "mask": output.mask.view(shape),
+        }
+
+    def _layers(self, ids: Tensor, words: Tensor | None) -> Layers:
+        bilm = self._elmo.bilm
+        if self._cache is not None and words is not None:
+            tokens, mask = self._cached_tokens(ids, words), words > 0
+        else:
+            tokens, mask = _encode(bilm, ids), (ids > 0).any(-1)
+        marks = torch.zeros(2, ids.shape[-1], dtype=ids.dtype, device=ids.device)
+        marks[:] = torch.tensor(Bytes(ids.shape[-1]).row("<S>"), device=ids.device)
+        marks[0, 1], marks[1, 1] = BEGIN_SENTENCE, END_SENTENCE
+        tokens, mask = _add_marks(tokens, mask, *_encode(bilm, marks))
+        if not self._stateful:
+            return bilm.contextualise(tokens, mask)
+        layers = bilm.contextualise(tokens, mask, _first_rows(bilm, self._state, len(ids)))
+        self._state = _replace_rows(self._state, layers.state.detach())
+        return layers
+
+    def _cached_tokens(self, ids: Tensor, words: Tensor) -> Tensor:
+        """Cached vectors, and the character CNN's own for words that the cache does not hold."""
+        assert self._cache is not None
+        assert self._in_cache is not None
+        inside = (words < len(self._cache)) & self._in_cache[words.clamp(max=len(self._cache) - 1)]
+        tokens = self._cache[words.clamp(max=len(self._cache) - 1)]
+        missing = ~inside & (words > 0)
+        if missing.any():
+            tokens = tokens.clone()
+            tokens[missing] = _encode(self._elmo.bilm, ids[missing])
+        return tokens
+
+
+class ElmoEmbedder:
+    """AllenNLP's `ElmoEmbedder` (removed after 0.9): all layers of a sentence as numpy arrays."""
+
+    def __init__(
+        self,
+        options_file: str | os.PathLike[str] | None = None,
+        weight_file: str | os.PathLike[str] | None = None,
+        cuda_device: int = -1,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        device = "cpu" if cuda_device < 0 else f"cuda:{cuda_device}"
+        self._embedder = Embedder(_pretrained(options_file, weight_file), device=device)
+        self._stateful = stateful
+        self._state: State | None = None
+
+    def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
+        """All layers without the marks (B, L, T, D), and the mask (B, T)."""
+        bilm = self._embedder.bilm
+        with torch.inference_mode():
+            given = _first_rows(bilm, self._state, len(batch)) if self._stateful else None
+            layers = bilm(self._embedder.batch(batch), given)
+            if self._stateful:
+                self._state = _replace_rows(self._state, layers.state)
+            values = torch.stack([model.drop_marks(layer, layers.mask) for layer in layers.values], 1)
+        return values, model.marks_dropped(layers.mask)
+
+    def embed_sentence(self, sentence: list[str]) -> npt.NDArray[np.float32]:
+        """(L, T, D)."""
+        return self.embed_batch([sentence])[0]
+
+    def embed_batch(self, batch: list[list[str]]) -> list[npt.NDArray[np.float32]]:
+        """One (L, T, D) a sentence; one without words gives (L, 0, D)."""
+        if not batch:
+            return []
+        values, _ = self.batch_to_embeddings(batch)
+        pairs = zip(values.cpu().numpy(), batch, strict=True)
+        return [np.array(layers[:, : len(sentence)]) for layers, sentence in pairs]
+
+    def embed_sentences(
+        self, sentences: Iterable[list[str]], batch_size: int = 64
+    ) -> Iterator[npt.NDArray[np.float32]]:
+        """One (L, T, D) a sentence, in order."""
+        group: list[list[str]] = []
+        for sentence in sentences:
+            group.append(sentence)
+            if len(group) == batch_size:
+                yield from self.embed_batch(group)
+                group = []
+        yield from self.embed_batch(group)
+
+    def embed_file(
+        self,
+        input_file: IO[str],
+        output_file_path: str | os.PathLike[str],
+        output_format: str = "all",
+        batch_size: int = 64,
+        forget_sentences: bool = False,
+        use_sentence_keys: bool = False,
+    ) -> None:
+        """Embed a file of one tokenised sentence a line into the HDF5 that `allennlp elmo` wrote."""
+        if output_format not in ("all", "top", "average"):
+            raise InputError(f"output_format {output_format!r} is none of 'all', 'top', 'average'")
+        lines = [line.strip() for line in input_file]
+        blank = [number for number, line in enumerate(lines) if not line]
+        if blank:
+            raise InputError(f"the input has blank lines at {blank[:10]}; remove them")
+        tokens = [line.split() for line in lines]
+        index: dict[str, str] = {}
+        with atomic_path(output_file_path) as part, create_hdf5(part) as file:
+            for number, layers in enumerate(self.embed_sentences(tokens, batch_size)):
+                key = lines[number] if use_sentence_keys else str(number)
+                if key in file:
+                    raise InputError(f"line {number} is there twice, and use_sentence_keys needs each line once")
+                chosen = {"all": layers, "top": layers[-1], "average": layers.mean(0)}[output_format]
+                file.write(key, chosen)
+                index[lines[number]] = key
+            if not forget_sentences and not use_sentence_keys:
+                file.write_text("sentence_to_index", json.dumps(index))
+
+
+def _pretrained(options: str | os.PathLike[str] | None, weights: str | os.PathLike[str] | None) -> Pretrained:
+    if weights is None:
+        raise InputError("weight_file is needed: AllenNLP's default download is gone")
+    return load(Path(weights), options=None if options is None else Path(options)).pretrained
+
+
+def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each distinct row once
+    if not ids.numel():
+        return torch.zeros(*ids.shape[:-1], bilm.config.lstm.dim, device=ids.device)
+    distinct, index = torch.unique(ids.reshape(-1, ids.shape[-1]), dim=0, return_inverse=True)
+    vectors = bilm.encode_words(distinct, None)
+    return nn.functional.embedding(index.view(ids.shape[:-1]), vectors)
+
+
+def _add_marks(tokens: Tensor, mask: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, T, P), (B, T) -> the same with the marks around each sentence: (B, T + 2, P), (B, T + 2)."""
+    lengths = mask.sum(1)
+    marked = nn.functional.pad(tokens, (0, 0, 1, 1))
+    marked[:, 0] = begin
+    marked[torch.arange(len(tokens), device=tokens.device), lengths + 1] = end
+    places = torch.arange(marked.shape[1], device=tokens.device)
+    return marked, places < (lengths + 2).unsqueeze(1)
+
+
+def _first_rows(bilm: BiLM, state: State | None, rows: int) -> State:
+    """State tied to the row of the batch, as AllenNLP keeps it: a larger batch than before gets zero rows."""
+    start = bilm.lstm.zero_state(rows)
+    if state is not None:
+        kept = min(rows, state.hidden.shape[2])
+        start.hidden[:, :, :kept] = state.hidden[:, :, :kept]
+        start.cell[:, :, :kept] = state.cell[:, :, :kept]
+    return start
+
+
+def _replace_rows(old: State | None, new: State) -> State:
+    """The new rows; where the batch was smaller than one before, the old rows after them."""
+    rows = new.hidden.shape[2]
+    if old is None or old.hidden.shape[2] <= rows:
+        return new
+    return State(torch.cat([new.hidden, old.hidden[:, :, rows:]], 2), torch.cat([new.cell, old.cell[:, :, rows:]], 2))

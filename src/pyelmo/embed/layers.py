@@ -1,0 +1,74 @@
+"""Which layers, and how a sentence's tokens become one vector.
+
+L layers, B sentences, T tokens, D vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from pyelmo.config import ModelConfig
+from pyelmo.errors import InputError
+from pyelmo.model.scalar_mix import ScalarMix, weigh
+
+LayerChoice = str | int | Sequence[float] | ScalarMix
+POOLINGS = ("mean", "max", "first", "last")
+
+
+def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor], Tensor]:
+    """A function from all layers (L, B, T, D) to what was chosen: the same, or (B, T, D)."""
+    count = config.layers
+    if isinstance(choice, ScalarMix):
+        if choice.layers != count:
+            raise InputError(f"this mix is for {choice.layers} layers, the model has {count}")
+        if choice.layer_norm == "batch":
+            raise InputError(
+                "a mix with the batch's layer norm makes vectors depend on their company; use layer_norm='token'"
+            )
+        return choice
+    if isinstance(choice, str):
+        if choice == "all":
+            return lambda values: values
+        if choice == "top":
+            return lambda values: values[-1]
+        if choice == "average":
+            return lambda values: values.mean(0)
+        raise InputError(f"layers {choice!r} is none of 'all', 'top', 'average', an index or the weights of a mix")
+    if isinstance(choice, int):
+        if not -count <= choice < count:
+            raise InputError(f"layer {choice} does not exist: the model has layers 0 to {count - 1}")
+        return lambda values: values[choice]
+    return _mix_picker(choice, config)
+
+
+def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Tensor], Tensor]:
+    counts = [config.layers] + ([2 * config.layers - 1] if config.bidirectional else [])
+    try:
+        weights = torch.tensor([float(weight) for weight in choice])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"layers {choice!r}: expected the weights of a mix as numbers") from error
+    if len(weights) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise InputError(f"a mix of this model has {wanted} weights, got {len(weights)}")
+    return lambda values: weigh(weights.to(values), values)
+
+
+def check_pooling(pooling: str | None) -> None:
+    if pooling is not None and pooling not in POOLINGS:
+        raise InputError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
+
+
+def pool(values: Tensor, pooling: str | None) -> Tensor:
+    """(.., T, D) -> (.., D); zeros where there is no token."""
+    if pooling is None:
+        return values
+    if values.shape[-2] == 0:
+        return values.new_zeros(*values.shape[:-2], values.shape[-1])
+    if pooling == "mean":
+        return values.mean(-2)
+    if pooling == "max":
+        return values.amax(-2)
+    return values[..., 0 if pooling == "first" else -1, :]

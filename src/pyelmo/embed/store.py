@@ -1,0 +1,180 @@
+"""Embeddings files: one array for each sentence, written as it comes, read back in order.
+
+L layers, T tokens, D dimensions. An array is (L, T, D), (T, D) for one layer, and (L, D) or (D,) when pooled.
+The formats themselves are in store_formats.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pyelmo.embed.store_formats import READERS, SINKS, JsonlSink, Layout, Sink, StoredSentence, pyarrow_parquet
+from pyelmo.errors import FormatError, InputError, NotFoundError, OutputError, PyelmoError
+from pyelmo.files import atomic_path
+
+FORMATS = ("hdf5", "npz", "parquet", "jsonl")
+SUFFIXES = {".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".jsonl": "jsonl"}
+STDOUT = "-"
+
+
+def format_of(path: str | Path, given: str | None) -> str:
+    """The format asked for, else the one that the suffix of `path` tells; standard output is jsonl."""
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"format {given!r} is none of {', '.join(FORMATS)}.")
+        return given
+    if str(path) == STDOUT:
+        return "jsonl"
+    try:
+        return SUFFIXES[Path(path).suffix.lower()]
+    except KeyError:
+        known = ", ".join(SUFFIXES)
+        raise InputError(f"{path}: the name ends in none of {known}. Pass --format {'|'.join(FORMATS)}.") from None
+
+
+@contextlib.contextmanager
+def open_writer(
+    path: str | Path,
+    *,
+    format: str,
+    dim: int,
+    layers: Sequence[str] | None = None,
+    pooled: bool = False,
+    force: bool = False,
+    float16: bool = False,
+) -> Iterator[EmbeddingsWriter]:
+    """Write one array for each sentence; the file appears when the block ends well, else nothing changes.
+
+    layers: names of the arrays' first axis (Parquet's columns), or None for arrays of one layer without that axis.
+    pooled: the arrays have no token axis.
+
+    The path "-" is standard output, where the block ends quietly when its reader goes away.
+    """
+    columns = list(layers) if layers is not None else ["vectors"]
+    layout = Layout(columns=columns, stacked=layers is not None, pooled=pooled, dim=dim)
+    if format_of(path, format) == "parquet":
+        _check_parquet(layers, float16=float16)
+    if str(path) == STDOUT:
+        if format != "jsonl":
+            raise InputError(f"{format} cannot go to standard output. Name a file, or pass --format jsonl.")
+        with _standard_output(layout, float16=float16) as writer:
+            yield writer
+        return
+    if Path(path).is_dir():
+        raise OutputError(f"{path}: is a folder. Name a file inside it.")
+    with atomic_path(path, force=force) as part:
+        writer = EmbeddingsWriter(SINKS[format](part, layout), layout, str(path), float16=float16)
+        try:
+            yield writer
+            writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+
+
+def _check_parquet(layers: Sequence[str] | None, *, float16: bool) -> None:
+    """Refuse before any work what Parquet cannot hold."""
+    pyarrow_parquet()
+    if float16:
+        raise InputError("Parquet stores float32: many of its readers know no float16. Use hdf5, npz or jsonl.")
+    taken = ["index", "sentence", "tokens", "vectors", *(layers or [])]
+    if len(set(taken)) < len(taken):
+        raise InputError(f"Parquet needs a column name of its own for each layer, not {', '.join(layers or [])}.")
+
+
+@contextlib.contextmanager
+def _standard_output(layout: Layout, *, float16: bool) -> Iterator[EmbeddingsWriter]:
+    writer = EmbeddingsWriter(JsonlSink(sys.stdout, layout), layout, "standard output", float16=float16)
+    try:
+        yield writer
+        writer.finish()
+    except OutputError as error:
+        # Python flushes standard output once more at its exit: let that go nowhere, instead of failing again.
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if error is writer.failure and isinstance(error.__cause__, BrokenPipeError):
+            return
+        raise
+
+
+class EmbeddingsWriter:
+    """Takes the sentences of one file in input order; `count` is how many it has taken."""
+
+    def __init__(self, sink: Sink, layout: Layout, name: str, *, float16: bool) -> None:
+        self.count = 0
+        self.failure: BaseException | None = None
+        self._sink = sink
+        self._layout = layout
+        self._name = name
+        self._dtype = np.float16 if float16 else np.float32
+
+    def write(self, sentence: str, tokens: Sequence[str], array: np.ndarray) -> None:
+        with self._no_gaps():
+            self._sink.write(self.count, sentence, list(tokens), self._as_stored(array))
+        self.count += 1
+
+    def finish(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        with self._no_gaps():
+            self._sink.finish()
+
+    def abandon(self) -> None:
+        # The first error is the one to report; what closing a broken file adds to it does not matter.
+        with contextlib.suppress(Exception):
+            self._sink.abandon()
+
+    def _as_stored(self, array: np.ndarray) -> np.ndarray:
+        array = np.asarray(array)
+        if not self._layout.fits(array.shape):
+            raise InputError(f"{self._name}: sentence {self.count} has shape {array.shape}, expected {self._layout}.")
+        try:
+            with np.errstate(over="raise"):
+                return np.ascontiguousarray(array, dtype=self._dtype)
+        except FloatingPointError:
+            raise InputError(
+                f"{self._name}: sentence {self.count} holds a value of {np.abs(array).max():.3g}, too large for"
+                " float16. Store float32."
+            ) from None
+
+    @contextlib.contextmanager
+    def _no_gaps(self) -> Iterator[None]:
+        """Remember a failure: a file that misses a sentence must not appear, even if the caller goes on."""
+        try:
+            yield
+        except (OSError, RuntimeError) as error:  # h5py raises RuntimeError too
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            unchanged = "" if self._name == "standard output" else " Nothing was changed."
+            self.failure = OutputError(f"{self._name}: cannot be written: {reason}.{unchanged}")
+            raise self.failure from error
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
+    """The sentences of an embeddings file in order, one in memory at a time; the format is told from the content."""
+    path = Path(path)
+    if not path.is_file():
+        raise NotFoundError(f"{path}: no such file.")
+    with open(path, "rb") as file:
+        start = file.read(4)
+    format = {b"\x89HDF": "hdf5", b"PK\x03\x04": "npz", b"PAR1": "parquet"}.get(start, "jsonl")
+    return _read(path, format)
+
+
+def _read(path: Path, format: str) -> Iterator[StoredSentence]:
+    try:
+        yield from READERS[format](path)
+    except PyelmoError:
+        raise
+    except Exception as error:  # every library has its own for a file that is cut short or holds something else
+        raise FormatError(
+            f"{path}: cannot be read as embeddings ({format}): {type(error).__name__}: {error}. Is it whole?"
+        ) from error

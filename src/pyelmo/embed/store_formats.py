@@ -1,0 +1,281 @@
+"""The formats of embeddings files, each written and read in one place.
+
+L layers, T tokens, D dimensions. An array is (L, T, D), (T, D) for one layer, and (L, D) or (D,) when pooled.
+
+    hdf5     What `allennlp elmo` wrote: dataset "0", "1", ... for each line, and dataset "sentence_to_index", shape
+             (1,), a string of JSON {sentence: "index"}, where a repeated sentence keeps its last index. No tokens.
+    npz      Entry "0", "1", ... for each sentence, and entry "sentences", the bytes (uint8) of a JSON list of
+             {"sentence": ..., "tokens": [...]}: json.loads(bytes(numpy.load(path)["sentences"])).
+    parquet  One row for each sentence: index, sentence, tokens, and a column for each layer ("vectors" for one layer)
+             of lists of D floats. Lone surrogates, which UTF-8 cannot hold, are stored as U+FFFD.
+    jsonl    One line for each sentence: {"index", "sentence", "tokens", "shape", "vectors"}; also to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import h5py
+import numpy as np
+
+from pyelmo.errors import InputError, missing_extra
+from pyelmo.hdf5 import Hdf5Writer
+
+ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group is held in memory until it is full
+ROW_GROUP_ROWS = 10_000
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What every array of a file has in common."""
+
+    columns: list[str]
+    stacked: bool  # the first axis is L
+    pooled: bool  # there is no axis T
+    dim: int
+
+    def __post_init__(self) -> None:
+        if self.dim < 1 or not self.columns:
+            raise InputError(f"embeddings need a layer and a dimension, not {len(self.columns)} and {self.dim}.")
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        wanted = self._axes()
+        return len(shape) == len(wanted) and all(w in (size, "T") for w, size in zip(wanted, shape, strict=True))
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self._axes()))}{',' * (len(self._axes()) == 1)})"
+
+    def _axes(self) -> list[int | str]:
+        return [len(self.columns)] * self.stacked + ["T"] * (not self.pooled) + [self.dim]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSentence:
+    """One sentence of an embeddings file; `sentence` and `tokens` are None where the file does not hold them."""
+
+    index: int
+    sentence: str | None
+    tokens: list[str] | None
+    vectors: np.ndarray
+
+
+class Sink(Protocol):
+    """One format: takes arrays, then either finishes the file or lets go of it."""
+
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None: ...
+    def finish(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class Hdf5Sink:
+    def __init__(self, part: Path, layout: Layout) -> None:
+        self._hdf5 = Hdf5Writer(part)
+        self._indexes: dict[str, str] = {}
+
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
+        self._hdf5.write(str(index), array)
+        self._indexes[sentence] = str(index)
+
+    def finish(self) -> None:
+        self._hdf5.write_text("sentence_to_index", json.dumps(self._indexes))
+        self._hdf5.finish()
+
+    def abandon(self) -> None:
+        self._hdf5.abandon()
+
+
+def _read_hdf5(path: Path) -> Iterator[StoredSentence]:
+    with h5py.File(path, "r") as file:
+        text = file["sentence_to_index"][0] if "sentence_to_index" in file else "{}"
+        sentences = {int(index): sentence for sentence, index in json.loads(text).items()}
+        index = 0
+        while str(index) in file:
+            yield StoredSentence(index, sentences.get(index), None, file[str(index)][()])
+            index += 1
+
+
+class NpzSink:
+    def __init__(self, part: Path, layout: Layout) -> None:
+        self._zip = zipfile.ZipFile(part, "w")
+        self._texts = tempfile.TemporaryFile(dir=part.parent)  # noqa: SIM115 -- lives as long as the sink
+        self._separator = b"["
+
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
+        with self._entry(str(index)) as entry:
+            np.lib.format.write_array(entry, array, allow_pickle=False)
+        self._texts.write(self._separator + json.dumps({"sentence": sentence, "tokens": tokens}).encode("ascii"))
+        self._separator = b",\n"
+
+    def finish(self) -> None:
+        self._texts.write(b"]" if self._separator != b"[" else b"[]")
+        header = {"descr": "|u1", "fortran_order": False, "shape": (self._texts.tell(),)}
+        self._texts.seek(0)
+        with self._entry("sentences") as entry:
+            np.lib.format.write_array_header_1_0(entry, header)
+            shutil.copyfileobj(self._texts, entry)
+        self._texts.close()
+        self._zip.close()
+
+    def abandon(self) -> None:
+        with self._texts:
+            self._zip.close()
+
+    def _entry(self, name: str) -> IO[bytes]:
+        # A ZipInfo of our own has a fixed date, so the same embeddings give the same bytes.
+        return self._zip.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
+
+
+def _read_npz(path: Path) -> Iterator[StoredSentence]:
+    # Not through numpy.load, which looks each name up in a list: a million sentences would take their square.
+    with zipfile.ZipFile(path) as file:
+
+        def array(name: str) -> np.ndarray:
+            with file.open(f"{name}.npy") as entry:
+                return np.lib.format.read_array(entry, allow_pickle=False)
+
+        for index, text in enumerate(json.loads(bytes(array("sentences")))):
+            yield StoredSentence(index, text["sentence"], text["tokens"], array(str(index)))
+
+
+class ParquetSink:
+    def __init__(self, part: Path, layout: Layout) -> None:
+        import pyarrow as pa
+
+        vector = pa.list_(pa.float32(), layout.dim)
+        column = vector if layout.pooled else pa.list_(vector)
+        texts = [("index", pa.int64()), ("sentence", pa.string()), ("tokens", pa.list_(pa.string()))]
+        self._pa = pa
+        self._schema = pa.schema(texts + [(name, column) for name in layout.columns])
+        self._layout = layout
+        self._rows: list[tuple[int, str, list[str], np.ndarray]] = []
+        self._bytes = 0
+        self._file = open(part, "wb")  # noqa: SIM115 -- lives as long as the sink
+        self._writer = pyarrow_parquet().ParquetWriter(
+            self._file, self._schema, use_dictionary=False, write_statistics=["index"]
+        )
+
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
+        # A copy, because the caller's array may be a view that keeps a whole batch alive.
+        self._rows.append((index, _storable(sentence), [_storable(token) for token in tokens], array.copy()))
+        self._bytes += array.nbytes
+        if self._bytes >= ROW_GROUP_BYTES or len(self._rows) >= ROW_GROUP_ROWS:
+            self._flush()
+
+    def finish(self) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()
+        self._file.close()
+
+    def abandon(self) -> None:
+        self._writer.is_open = False  # else it tries to write its footer once more when it is collected
+        self._file.close()
+
+    def _flush(self) -> None:
+        indexes, sentences, tokens, arrays = zip(*self._rows, strict=True)
+        texts = [self._pa.array(t, self._schema.types[i]) for i, t in enumerate((indexes, sentences, tokens))]
+        layers = zip(*arrays, strict=True) if self._layout.stacked else [arrays]
+        columns = texts + [self._vectors(layer) for layer in layers]
+        self._writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema))
+        self._rows, self._bytes = [], 0
+
+    def _vectors(self, arrays: Sequence[np.ndarray]) -> Any:
+        flat = np.concatenate([array.reshape(-1) for array in arrays])
+        vectors = self._pa.FixedSizeListArray.from_arrays(self._pa.array(flat), self._layout.dim)
+        if self._layout.pooled:
+            return vectors
+        starts = np.cumsum([0] + [len(array) for array in arrays], dtype=np.int32)
+        return self._pa.ListArray.from_arrays(self._pa.array(starts), vectors)
+
+
+def _read_parquet(path: Path) -> Iterator[StoredSentence]:
+    with pyarrow_parquet().ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=64):
+            texts = [batch.column(name).to_pylist() for name in ("index", "sentence", "tokens")]
+            names = batch.schema.names[3:]
+            for row, (index, sentence, tokens) in enumerate(zip(*texts, strict=True)):
+                layers = [_numpy(batch.column(name)[row].values) for name in names]
+                vectors = layers[0] if names == ["vectors"] else np.stack(layers)
+                yield StoredSentence(index, sentence, tokens, vectors)
+
+
+def _numpy(values: Any) -> np.ndarray:
+    """Floats as (D,), or lists of D floats as (T, D)."""
+    if hasattr(values.type, "list_size"):
+        flat: np.ndarray = values.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(len(values), values.type.list_size)
+    array: np.ndarray = values.to_numpy(zero_copy_only=False)
+    return array
+
+
+def _storable(text: str) -> str:
+    return LONE_SURROGATE.sub("\ufffd", text)
+
+
+def pyarrow_parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise missing_extra("parquet", "Parquet") from None
+    return pyarrow.parquet
+
+
+class JsonlSink:
+    def __init__(self, part: Path | IO[str], layout: Layout) -> None:
+        self._owned = isinstance(part, Path)
+        self._stream = open(part, "w", encoding="ascii", newline="\n") if isinstance(part, Path) else part  # noqa: SIM115
+
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
+        if not np.isfinite(array).all():
+            raise InputError(f"sentence {index} has a vector with NaN or infinity, which JSON cannot hold. Use hdf5.")
+        fields = {"index": index, "sentence": sentence, "tokens": tokens, "shape": array.shape}
+        self._stream.write(f'{json.dumps(fields)[:-1]}, "vectors": {_json_numbers(array)}}}\n')
+
+    def finish(self) -> None:
+        self._stream.flush()
+        if self._owned:
+            self._stream.close()
+
+    def abandon(self) -> None:
+        if self._owned:
+            self._stream.close()
+
+
+def _read_jsonl(path: Path) -> Iterator[StoredSentence]:
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            vectors = np.array(row["vectors"], dtype=np.float32).reshape(row["shape"])
+            yield StoredSentence(row["index"], row["sentence"], row["tokens"], vectors)
+
+
+def _json_numbers(array: np.ndarray) -> str:
+    """Nested lists with just the digits that give the same number back: 40 % shorter than json.dumps, and faster."""
+    if array.ndim > 1:
+        return f"[{','.join(map(_json_numbers, array))}]"
+    number = "%#.9g" if array.dtype == np.float32 else "%#.5g"  # the # keeps the point: no 0 among the 0.0s
+    return f"[{','.join([number] * len(array)) % tuple(array.tolist())}]"
+
+
+SINKS: dict[str, Callable[[Path, Layout], Sink]] = {
+    "hdf5": Hdf5Sink,
+    "npz": NpzSink,
+    "parquet": ParquetSink,
+    "jsonl": JsonlSink,
+}
+
+READERS: dict[str, Callable[[Path], Iterator[StoredSentence]]] = {
+    "hdf5": _read_hdf5,
+    "npz": _read_npz,
+    "parquet": _read_parquet,
+    "jsonl": _read_jsonl,
+}

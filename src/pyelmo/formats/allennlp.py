@@ -1,0 +1,328 @@
+"""AllenNLP's (and bilm-tf's) options.json and HDF5 weights, read and written through one table of names.
+
+C cells, P projection, E symbol embedding, F features, D input of a layer (= P).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
+from pyelmo.errors import ConfigError, FormatError
+from pyelmo.files import atomic_path, write_text
+from pyelmo.formats.pretrained import Pretrained, build, find_vocabulary, mismatch, read_json
+from pyelmo.hdf5 import create_hdf5
+from pyelmo.model.bilm import BiLM
+from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
+from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.vocabulary import Vocabulary
+
+Array = npt.NDArray[np.float32]
+WEIGHTS, OPTIONS = "weights.hdf5", "options.json"
+
+
+@dataclass(frozen=True)
+class Link:
+    """One array of theirs, and the parameters of ours that it holds (a direction's slice of each, where it has one)."""
+
+    theirs: str
+    ours: tuple[str, ...]
+    read: Callable[[Array], tuple[Array, ...]]
+    write: Callable[..., Array]
+    direction: int | None = None
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How a file spells the recurrent arrays. `cell` holds {direction} and {layer}."""
+
+    root: str
+    cell: str
+    kernel: str
+    bias: str
+    projection: str
+
+
+_HDF5 = ("W_0", "B", "W_P_0")
+_TENSORFLOW = ("kernel", "bias", "projection/kernel")
+# In the order they are tried: two directions, then forward only; several layers, then bilm-tf's single cell.
+NAMINGS = (
+    Naming("", "RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell", *_HDF5),
+    Naming("", "RNN_{direction}/RNN/LSTMCell", *_HDF5),
+    Naming("", "rnn/MultiRNNCell/Cell{layer}/LSTMCell", *_TENSORFLOW),
+    Naming("", "rnn/LSTMCell", *_TENSORFLOW),
+    Naming("lm/", "RNN_{direction}/rnn/multi_rnn_cell/cell_{layer}/lstm_cell", *_TENSORFLOW),
+    Naming("lm/", "RNN_{direction}/rnn/lstm_cell", *_TENSORFLOW),
+    Naming("lm/", "rnn/multi_rnn_cell/cell_{layer}/lstm_cell", *_TENSORFLOW),
+    Naming("lm/", "rnn/lstm_cell", *_TENSORFLOW),
+)
+WRITTEN = {True: NAMINGS[0], False: NAMINGS[2]}
+
+
+def find_naming(names: Collection[str], where: str | Path) -> Naming:
+    for naming in NAMINGS:
+        if naming.root + naming.cell.format(direction=0, layer=0) + "/" + naming.kernel in names:
+            return naming
+    raise FormatError(
+        f"{where}: no LSTM weights of ELMo in it (found: {', '.join(sorted(names)[:5]) or 'nothing'} ...)"
+    )
+
+
+def links(config: ModelConfig, naming: Naming) -> list[Link]:
+    """The table: every array of theirs for a model of this config."""
+    table: list[Link] = []
+    if config.chars:
+        table.append(Link("char_embed", ("chars.embedding.weight",), _add_padding_row, _drop_padding_row))
+        for index in range(len(config.chars.filters)):
+            ours = f"chars.convolutions.{index}"
+            table.append(Link(f"CNN/W_cnn_{index}", (f"{ours}.weight",), _read_filter, _write_filter))
+            table.append(_same(f"CNN/b_cnn_{index}", f"{ours}.bias"))
+        for index in range(config.chars.highways):
+            for name, ours in (("carry", "gate"), ("transform", "transform")):
+                table.append(_turned(f"CNN_high_{index}/W_{name}", f"chars.highways.{index}.{ours}.weight"))
+                table.append(_same(f"CNN_high_{index}/b_{name}", f"chars.highways.{index}.{ours}.bias"))
+    if config.words:
+        table.append(_same("embedding", "words.weight"))
+    if config.project:
+        table.append(_turned("CNN_proj/W_proj", "projection.weight"))
+        table.append(_same("CNN_proj/b_proj", "projection.bias"))
+    for direction in range(config.directions):
+        for layer in range(config.lstm.layers):
+            table += _cell_links(config, naming, direction, layer)
+    if config.softmax:
+        if not config.softmax_shares_words:
+            table.append(_same("softmax/W", "softmax.weight"))
+        table.append(_same("softmax/b", "softmax.bias"))
+    return [Link(naming.root + link.theirs, link.ours, link.read, link.write, link.direction) for link in table]
+
+
+def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int) -> list[Link]:
+    cell, ours = naming.cell.format(direction=direction, layer=layer), f"lstm.layers.{layer}"
+    size = config.lstm.dim
+
+    def read_kernel(kernel: Array) -> tuple[Array, Array]:  # (D + P, 4C) -> (4C, D), (4C, P)
+        turned = _swap_gates(kernel.T)
+        return turned[:, :-size], turned[:, -size:]
+
+    def write_kernel(inputs: Array, recurrent: Array) -> Array:
+        return _swap_gates(np.concatenate([inputs, recurrent], axis=1)).T
+
+    def read_bias(bias: Array) -> tuple[Array]:
+        return (_swap_gates(bias),)
+
+    table = [
+        Link(f"{cell}/{naming.kernel}", (f"{ours}.input", f"{ours}.recurrent"), read_kernel, write_kernel, direction),
+        Link(f"{cell}/{naming.bias}", (f"{ours}.bias",), read_bias, _swap_gates, direction),
+    ]
+    if config.lstm.projection is not None:
+        turned = _turned(f"{cell}/{naming.projection}", f"{ours}.projection")
+        table.append(Link(turned.theirs, turned.ours, turned.read, turned.write, direction))
+    return table
+
+
+def _same(theirs: str, ours: str) -> Link:
+    return Link(theirs, (ours,), lambda array: (array,), lambda array: array)
+
+
+def _turned(theirs: str, ours: str) -> Link:  # their matrices multiply from the right
+    return Link(theirs, (ours,), lambda array: (array.T,), lambda array: array.T)
+
+
+def _swap_gates(array: Array) -> Array:
+    """input, candidate, forget, output <-> input, forget, candidate, output, along the first axis."""
+    first, second, third, fourth = np.split(array, 4)
+    return np.concatenate([first, third, second, fourth])
+
+
+def _add_padding_row(table: Array) -> tuple[Array]:
+    return (np.concatenate([np.zeros_like(table[:1]), table]),)
+
+
+def _drop_padding_row(table: Array) -> Array:
+    return table[1:]
+
+
+def _read_filter(array: Array) -> tuple[Array]:  # (1, width, E, n) -> (n, E, width)
+    return (array[0].transpose(2, 1, 0),)
+
+
+def _write_filter(array: Array) -> Array:
+    return array.transpose(2, 1, 0)[None]
+
+
+def read_options(path: Path, names: Collection[str], shapes: Mapping[str, tuple[int, ...]]) -> ModelConfig:
+    """The config that options.json describes, with what only the weights can tell."""
+    options = read_json(path)
+    naming = find_naming(names, path.parent)
+    try:
+        lstm, chars = dict(options["lstm"]), options.get("char_cnn")
+        cells, size = int(lstm["dim"]), int(lstm["projection_dim"])
+        if size > cells:
+            raise FormatError(
+                f"{path}: projection_dim {size} is larger than dim {cells}, which no ELMo program supports"
+            )
+        softmax = shapes.get(f"{naming.root}softmax/b")
+        shares = softmax is not None and f"{naming.root}softmax/W" not in names
+        table = None if chars else shapes.get(f"{naming.root}embedding", (int(options.get("n_tokens_vocab", 0)), size))
+        return ModelConfig(
+            chars=None if not chars else CharConfig(
+                symbols=BYTE_SYMBOLS,
+                max_length=int(chars.get("max_characters_per_token", 50)),
+                dim=int(chars["embedding"]["dim"]),
+                filters=tuple((int(width), int(count)) for width, count in chars["filters"]),
+                highways=int(chars.get("n_highway") or 0),
+                activation=chars.get("activation", "relu"),
+            ),
+            words=WordConfig(size=table[0], dim=table[1]) if table else None,
+            # bilm-tf leaves the projection out where nothing needs to be projected; AllenNLP never does.
+            project=f"{naming.root}CNN_proj/W_proj" in names,
+            lstm=LstmConfig(
+                cells=cells,
+                projection=size if size < cells else None,
+                layers=int(lstm.get("n_layers", 1)),
+                cell_clip=_clip(lstm.get("cell_clip")),
+                projection_clip=_clip(lstm.get("proj_clip")),
+                skip=bool(lstm.get("use_skip_connections", False)),
+            ),
+            bidirectional="{direction}" in naming.cell,
+            softmax=softmax[0] if softmax else None,
+            softmax_shares_words=shares,
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, FormatError):
+            raise
+        told = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+        raise FormatError(f"{path}: these are not options of an ELMo model that fits the weights ({told})") from error
+
+
+def _clip(value: Any) -> float | None:
+    return float(value) if value else None
+
+
+def write_options(config: ModelConfig) -> dict[str, Any]:
+    """options.json for a config: what `read_options` reads."""
+    options: dict[str, Any] = {
+        "bidirectional": config.bidirectional,
+        "lstm": {
+            "dim": config.lstm.cells,
+            "projection_dim": config.lstm.dim,
+            "n_layers": config.lstm.layers,
+            "cell_clip": config.lstm.cell_clip,
+            "proj_clip": config.lstm.projection_clip,
+            "use_skip_connections": config.lstm.skip,
+        },
+    }
+    if config.chars:
+        options["char_cnn"] = {
+            "activation": config.chars.activation,
+            "embedding": {"dim": config.chars.dim},
+            "filters": [list(pair) for pair in config.chars.filters],
+            "max_characters_per_token": config.chars.max_length,
+            "n_characters": BYTE_SYMBOLS,
+            "n_highway": config.chars.highways,
+        }
+    if config.softmax or config.words:
+        options["n_tokens_vocab"] = config.softmax or (config.words.size if config.words else 0)
+        options["share_embedding_softmax"] = config.softmax_shares_words
+    return options
+
+
+def read_linked(
+    config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Array], where: Path
+) -> BiLM:
+    """Fill a model through the table; `fetch` gives one foreign array at a time, so that memory is not doubled."""
+    with torch.device("meta"):
+        shapes = {name: parameter.shape for name, parameter in BiLM(config).named_parameters()}
+    tensors: dict[str, Tensor] = {}
+    table = links(config, naming)
+    for link in table:
+        if link.theirs not in names:
+            raise FormatError(f"{where}: {link.theirs!r} is missing. Is the options file from another model?")
+        array = fetch(link.theirs)
+        wanted = _their_shape(link, shapes)
+        if array.shape != wanted:
+            raise mismatch(where, link.theirs, array.shape, wanted)
+        for name, value in zip(link.ours, link.read(array), strict=True):
+            target = tensors.setdefault(name, torch.empty(shapes[name]))
+            (target if link.direction is None else target[link.direction]).copy_(torch.from_numpy(value))
+    known = {link.theirs for link in table}
+    groups = tuple(naming.root + group for group in ("RNN_", "rnn/", "CNN", "char_embed", "embedding"))
+    for name in sorted(names):
+        if name.startswith(groups) and name not in known and not name.endswith(("/Adagrad", "/Adam", "/Adam_1")):
+            raise FormatError(f"{where}: {name!r} has no place in the model that the options describe")
+    return build(config, tensors, where)
+
+
+def _their_shape(link: Link, shapes: Mapping[str, torch.Size]) -> tuple[int, ...]:
+    """What an array of theirs must be: the table's writer applied to empty arrays of our shapes."""
+    ours = [shapes[name] if link.direction is None else shapes[name][1:] for name in link.ours]
+    return link.write(*(np.broadcast_to(np.float32(0), shape) for shape in ours)).shape
+
+
+def lexicon_for(config: ModelConfig, vocab: Vocabulary | None) -> Lexicon:
+    alphabet = Bytes(config.chars.max_length) if config.chars else None
+    return Lexicon(alphabet, vocab, reads_words=config.words is not None)
+
+
+def read(weights: Path, options: Path, vocab: Vocabulary | None = None) -> Pretrained:
+    """A model from an HDF5 file and its options."""
+    import h5py
+
+    try:
+        with h5py.File(weights, "r") as file:
+            shapes: dict[str, tuple[int, ...]] = {}
+            file.visititems(lambda name, item: _note(shapes, name, item) if isinstance(item, h5py.Dataset) else None)
+            config = read_options(options, shapes.keys(), shapes)
+            bilm = read_linked(
+                config, find_naming(shapes, weights), shapes, lambda name: np.asarray(file[name], np.float32), weights
+            )
+    except (OSError, RuntimeError, ValueError, KeyError) as error:
+        if isinstance(error, FormatError | FileNotFoundError):
+            raise
+        raise FormatError(f"{weights}: not a whole HDF5 file ({error}). Was the download cut short?") from error
+    vocab = find_vocabulary(weights.parent, vocab, config)
+    return Pretrained(bilm, lexicon_for(config, vocab), "allennlp", str(weights))
+
+
+def _note(shapes: dict[str, tuple[int, ...]], name: str, dataset: Any) -> None:
+    if dataset.dtype.kind == "f":
+        shapes[name] = dataset.shape
+
+
+def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
+    """options.json, weights.hdf5 and, when known, vocab.txt, as one new folder."""
+    with atomic_path(folder, force=force) as part:
+        part.mkdir()
+        write_files(model, part / WEIGHTS, part / OPTIONS)
+        if model.lexicon.vocab is not None:
+            model.lexicon.vocab.save(part / "vocab.txt")
+
+
+def write_files(model: Pretrained, weights: Path, options: Path, *, force: bool = False) -> None:
+    """The two files that AllenNLP's programs take."""
+    config = model.bilm.config
+    if config.chars and config.chars.alphabet != "bytes":
+        raise FormatError(f"AllenNLP's format knows only bytes, and this model reads {config.chars.alphabet} symbols")
+    if config.chars and config.words:
+        raise FormatError("AllenNLP's format knows characters or words, and this model reads both")
+    if config.words and config.project:
+        raise FormatError("AllenNLP's format has no projection of word vectors, and this model has one")
+    state = {name: tensor.detach().cpu().float().numpy() for name, tensor in model.bilm.state_dict().items()}
+    for layer in range(config.lstm.layers):
+        if config.lstm.forget_bias != 1.0:  # their loaders add 1 to what the file holds
+            bias = state[f"lstm.layers.{layer}.bias"] = state[f"lstm.layers.{layer}.bias"].copy()
+            bias[:, config.lstm.cells : 2 * config.lstm.cells] += config.lstm.forget_bias - 1.0
+    with atomic_path(weights, force=force) as part, create_hdf5(part) as file:
+        for link in links(config, WRITTEN[config.bidirectional]):
+            ours = (state[name] if link.direction is None else state[name][link.direction] for name in link.ours)
+            file.write(link.theirs, link.write(*ours))
+    write_text(options, json.dumps(write_options(config), indent=1) + "\n")

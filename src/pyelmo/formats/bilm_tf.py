@@ -1,0 +1,48 @@
+"""bilm-tf's TensorFlow checkpoints, read without TensorFlow: the same arrays as the HDF5, with the softmax."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PureWindowsPath
+
+import numpy as np
+
+from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.formats.allennlp import find_naming, lexicon_for, read_linked, read_options
+from pyelmo.formats.pretrained import Pretrained, find_vocabulary
+from pyelmo.formats.tensorflow_bundle import read_bundle
+from pyelmo.text.vocabulary import Vocabulary
+
+
+def find_prefix(folder: Path) -> Path | None:
+    """The newest checkpoint of a folder: the one its `checkpoint` file names, else that of the highest step."""
+    prefixes = {path.name.removesuffix(".index"): path.with_suffix("") for path in folder.glob("*.index")}
+    note = folder / "checkpoint"
+    if note.is_file() and (named := re.search(r'^model_checkpoint_path:\s*"(.+)"', note.read_text("utf-8"), re.M)):
+        # Only the base name is useful: the path is that of the machine that trained the model.
+        latest = PureWindowsPath(named[1]).name
+        if latest in prefixes:
+            return prefixes[latest]
+    return max(prefixes.values(), key=lambda prefix: (_step(prefix), prefix.name), default=None)
+
+
+def _step(prefix: Path) -> int:
+    number = re.search(r"-(\d+)$", prefix.name)
+    return int(number[1]) if number else -1
+
+
+def read(prefix: Path, options: Path, vocab: Vocabulary | None = None) -> Pretrained:
+    """A model from a checkpoint prefix (`.../model.ckpt-123`) and its options."""
+    bundle = read_bundle(prefix)
+    if not options.is_file():
+        raise NotFoundError(
+            f"{options}: not found; a bilm-tf checkpoint needs its options.json beside it (or options=)"
+        )
+    shapes = {name: bundle.shape(name) for name in bundle}
+    config = read_options(options, shapes.keys(), shapes)
+    naming = find_naming(shapes, prefix)
+    if not naming.root:
+        raise FormatError(f"{prefix}: not a checkpoint of bilm-tf (its names do not begin with lm/)")
+    bilm = read_linked(config, naming, shapes, lambda name: np.asarray(bundle[name], np.float32), prefix)
+    vocab = find_vocabulary(prefix.parent, vocab, config)
+    return Pretrained(bilm, lexicon_for(config, vocab), "bilm_tf", str(prefix))

@@ -1,0 +1,33 @@
+"""What a model is, as plain facts for people and programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyelmo.config import to_dict
+from pyelmo.formats.pretrained import Pretrained
+
+
+def describe(model: Pretrained) -> dict[str, Any]:
+    """Format, sizes, parameters by part, layers and vocabulary."""
+    config, parts = model.bilm.config, {}
+    for name, child in model.bilm.named_children():
+        parts[name] = sum(parameter.numel() for parameter in child.parameters())
+    if config.softmax_shares_words and config.words:
+        parts["softmax"] -= config.words.size * config.words.dim
+    vocab = model.lexicon.vocab
+    return {
+        "source": model.source,
+        "format": model.format,
+        "parameters": {"total": sum(parts.values()), **parts},
+        "layers": config.layers,
+        "dim": config.dim,
+        "bidirectional": config.bidirectional,
+        "vocabulary": {
+            "reads_words": config.words.size if config.words else 0,
+            "predicts_words": config.softmax or 0,
+            "words_known": vocab is not None,
+        },
+        "chars": to_dict(config.chars) if config.chars else None,
+        "lstm": to_dict(config.lstm),
+    }

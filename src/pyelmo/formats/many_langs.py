@@ -1,0 +1,199 @@
+"""ELMoForManyLangs folders: two torch state dicts, two dictionaries and their settings, read only.
+
+F features, P projection.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
+from pyelmo.errors import ConfigError, FormatError, NotFoundError, UnsafeFileError
+from pyelmo.formats.pretrained import Pretrained, build, read_json
+from pyelmo.text.characters import Dictionary
+from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.vocabulary import Vocabulary
+
+TOKENS, ENCODER, CHARACTERS, WORDS = "token_embedder.pkl", "encoder.pkl", "char.dic", "word.dic"
+log = logging.getLogger("pyelmo")
+
+# All 44 published models share these settings, and most folders come without the file that holds them.
+PUBLISHED = {
+    "encoder": {"name": "elmo", "cell_clip": 3, "proj_clip": 3},
+    "token_embedder": {"name": "cnn", "activation": "relu", "max_characters_per_token": 50},
+}
+
+
+def read(folder: Path) -> Pretrained:
+    tokens, encoder = _load(folder / TOKENS), _load(folder / ENCODER)
+    settings = _settings(folder)
+    symbols, words = _dictionary(folder / CHARACTERS), _dictionary(folder / WORDS)
+    config = _config(folder, settings, tokens, encoder)
+    alphabet = vocab = None
+    if config.chars:
+        if symbols is None:
+            raise NotFoundError(f"{folder / CHARACTERS}: not found, and this model reads characters")
+        alphabet = Dictionary(symbols, config.chars.max_length)
+    if words is not None:
+        vocab = Vocabulary(words, begin="<bos>", end="<eos>", unknown="<oov>")
+    elif config.words:
+        raise NotFoundError(f"{folder / WORDS}: not found, and this model reads words")
+    for what, have, want in (
+        (CHARACTERS, alphabet and alphabet.size, config.chars and config.chars.symbols),
+        (WORDS, vocab and len(vocab), config.words and config.words.size),
+    ):
+        if want is not None and have != want:
+            raise FormatError(f"{folder / what}: {have} entries, the weights have {want}. Is it from another model?")
+    bilm = build(config, _tensors(folder, config, tokens, encoder), folder)
+    return Pretrained(bilm, Lexicon(alphabet, vocab, config.words is not None), "many_langs", str(folder))
+
+
+def load_state_dict(path: Path) -> dict[str, Tensor]:
+    """A torch file of named tensors; one that could run code is refused."""
+    try:
+        values = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: not found") from error
+    except pickle.UnpicklingError as error:
+        if "Unsupported global" in str(error) or "weights_only" in str(error):
+            raise UnsafeFileError(
+                f"{path}: holds more than tensors and could run code when read. pyelmo never does that: ask its author "
+                "for a plain state dict."
+            ) from error
+        raise FormatError(f"{path}: not a whole torch file ({_first_line(error)})") from error
+    except (RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile, AttributeError, IndexError,
+            TypeError, AssertionError, OverflowError, MemoryError, UnicodeDecodeError) as error:  # fmt: skip
+        raise FormatError(f"{path}: not a whole torch file ({_first_line(error)})") from error
+    if not isinstance(values, Mapping) or not all(isinstance(tensor, Tensor) for tensor in values.values()):
+        raise FormatError(f"{path}: expected a state dict (names and tensors), got {type(values).__name__}")
+    return dict(values)
+
+
+_load = load_state_dict
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """The settings file that config.json names; only its base name is useful, the path is somebody's own."""
+    named = read_json(folder / "config.json").get("config_path", "") if (folder / "config.json").is_file() else ""
+    path = folder / PureWindowsPath(str(named)).name  # understands / and \
+    if path.is_file():
+        return read_json(path)
+    log.warning("%s: its settings file is not there; using those of the published models (clip 3, relu)", folder)
+    return PUBLISHED
+
+
+def _dictionary(path: Path) -> tuple[str, ...] | None:
+    """`token<TAB>id` lines in the order of the ids; a line with one field is the token U+3000."""
+    if not path.is_file():
+        return None
+    try:
+        lines = path.read_bytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: not UTF-8 at byte {error.start}") from error
+    entries: dict[int, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        token, tab, index = line.rstrip("\r").rpartition("\t")
+        try:
+            entries[int(index)] = token if tab else "\u3000"
+        except ValueError as error:
+            raise FormatError(f"{path}, line {number}: expected token, tab, id; got {line!r}") from error
+    if sorted(entries) != list(range(len(entries))):
+        raise FormatError(f"{path}: its ids are not 0 to {len(entries) - 1}, each once")
+    return tuple(entries[index] for index in range(len(entries)))
+
+
+def _config(
+    folder: Path, settings: dict[str, Any], tokens: dict[str, Tensor], encoder: dict[str, Tensor]
+) -> ModelConfig:
+    """Sizes from the weights themselves, the rest from the settings."""
+    token, lstm = settings.get("token_embedder", {}), settings.get("encoder", {})
+    for part, kind, name in (("token_embedder", token, "cnn"), ("encoder", lstm, "elmo")):
+        if str(kind.get("name", name)).lower() != name:
+            raise FormatError(f"{folder}: its {part} is {kind['name']!r}; pyelmo reads {name!r} only")
+    try:
+        filters = tuple((w.shape[2], w.shape[0]) for w in _numbered(tokens, r"convolutions\.(\d+)\.weight"))
+        word, char = tokens.get("word_emb_layer.embedding.weight"), tokens.get("char_emb_layer.embedding.weight")
+        inputs = _numbered(encoder, r"forward_layer_(\d+)\.input_linearity\.weight")
+        return ModelConfig(
+            chars=None if char is None else CharConfig(
+                alphabet="dictionary",
+                symbols=char.shape[0],
+                max_length=int(token.get("max_characters_per_token", 50)),
+                dim=char.shape[1],
+                filters=filters,
+                highways=len(_numbered(tokens, r"highways\._layers\.(\d+)\.weight")),
+                activation=token.get("activation", "relu"),
+            ),
+            words=None if word is None else WordConfig(size=word.shape[0], dim=word.shape[1]),
+            lstm=LstmConfig(
+                cells=inputs[0].shape[0] // 4,
+                projection=inputs[0].shape[1],
+                layers=len(inputs),
+                cell_clip=lstm.get("cell_clip") or None,
+                projection_clip=lstm.get("proj_clip") or None,
+                forget_bias=0.0,
+            ),
+        )  # fmt: skip
+    except (IndexError, ConfigError, TypeError, ValueError) as error:
+        raise FormatError(f"{folder}: the weights or settings are not those of an ELMo model ({error})") from error
+
+
+def _numbered(tensors: Mapping[str, Tensor], pattern: str) -> list[Tensor]:
+    """The tensors whose names match, by the number in the name."""
+    found = [(int(match[1]), tensor) for name, tensor in tensors.items() if (match := re.fullmatch(pattern, name))]
+    return [tensor for _, tensor in sorted(found, key=lambda pair: pair[0])]
+
+
+def _tensors(
+    folder: Path, config: ModelConfig, tokens: dict[str, Tensor], encoder: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Our names for their tensors; both directions of a layer become one."""
+
+    def take(source: dict[str, Tensor], name: str) -> Tensor:
+        if name not in source:
+            raise FormatError(f"{folder}: {name!r} is missing from {TOKENS if source is tokens else ENCODER}")
+        return source[name].float()
+
+    tensors = {
+        "projection.weight": take(tokens, "projection.weight"),
+        "projection.bias": take(tokens, "projection.bias"),
+    }
+    if config.words:
+        tensors["words.weight"] = take(tokens, "word_emb_layer.embedding.weight")
+    if config.chars:
+        tensors["chars.embedding.weight"] = take(tokens, "char_emb_layer.embedding.weight")
+        for index in range(len(config.chars.filters)):
+            for part in ("weight", "bias"):
+                tensors[f"chars.convolutions.{index}.{part}"] = take(tokens, f"convolutions.{index}.{part}")
+        for index in range(config.chars.highways):
+            for part in ("weight", "bias"):
+                transform, gate = take(tokens, f"highways._layers.{index}.{part}").chunk(2)
+                tensors[f"chars.highways.{index}.transform.{part}"] = transform
+                # Their gate scales what is carried, ours what is transformed: sigmoid(-x) = 1 - sigmoid(x).
+                tensors[f"chars.highways.{index}.gate.{part}"] = -gate
+    names = {
+        "input": "input_linearity.weight", "recurrent": "state_linearity.weight",
+        "bias": "state_linearity.bias", "projection": "state_projection.weight",
+    }  # fmt: skip
+    for layer in range(config.lstm.layers):
+        for ours, theirs in names.items():
+            both = [take(encoder, f"{direction}_layer_{layer}.{theirs}") for direction in ("forward", "backward")]
+            if both[0].shape != both[1].shape:
+                raise FormatError(f"{folder}: layer {layer}: forward and backward {theirs} differ in shape")
+            tensors[f"lstm.layers.{layer}.{ours}"] = torch.stack(both)
+    return tensors

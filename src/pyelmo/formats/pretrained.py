@@ -1,0 +1,93 @@
+"""A model with what it needs to read text, and the checks that every format shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyelmo.config import ModelConfig
+from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.model.bilm import BiLM
+from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What any format gives: the biLM, how it reads words, and where it came from."""
+
+    bilm: BiLM
+    lexicon: Lexicon
+    format: str
+    source: str
+
+
+def build(config: ModelConfig, tensors: Mapping[str, Tensor], where: str | Path) -> BiLM:
+    """A biLM around these tensors (not copied), or one error that names the first that does not fit."""
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+        bilm = BiLM(config)
+    wanted = dict(bilm.named_parameters())
+    for name, parameter in wanted.items():
+        if name not in tensors:
+            raise FormatError(f"{where}: {name!r} is missing. Is the config from another model?")
+        if tensors[name].shape != parameter.shape:
+            raise mismatch(where, name, tensors[name].shape, parameter.shape)
+        check_finite(tensors[name], where, name)
+    for name in tensors:
+        if name not in wanted:
+            raise FormatError(f"{where}: {name!r} has no place in this model. Is the config from another model?")
+    bilm.load_state_dict({name: tensors[name].float() for name in wanted}, strict=False, assign=True)
+    bilm.share_softmax()
+    return bilm.eval()
+
+
+def mismatch(where: str | Path, name: str, got: Any, want: Any) -> FormatError:
+    return FormatError(
+        f"{where}: {name!r} is {tuple(got)}, expected {tuple(want)}. Is the options or config file from another model?"
+    )
+
+
+def check_finite(tensor: Tensor, where: str | Path, name: str) -> None:
+    # A sum is finite only if every part is; the exact count is taken for the message alone. Overflow of the sum of
+    # finite values is possible in principle, so a bad sum is checked again element by element.
+    if not torch.isfinite(tensor.sum()):
+        bad = int((~torch.isfinite(tensor)).sum())
+        if bad:
+            raise FormatError(
+                f"{where}: {name!r} holds {bad} values that are NaN or infinite. The file is damaged, or its training "
+                "diverged: use another checkpoint."
+            )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object, or one clear error."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: not found") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(f"{path}: not a JSON file ({error})") from error
+    if not isinstance(values, dict):
+        raise FormatError(f"{path}: expected a JSON object, got {type(values).__name__}")
+    return values
+
+
+def find_vocabulary(
+    folder: Path, given: Vocabulary | None, config: ModelConfig, marks: Mapping[str, str] | None = None
+) -> Vocabulary | None:
+    """The vocabulary given, or vocab.txt beside the weights, for a model that knows words by number."""
+    words = config.softmax or (config.words.size if config.words else None)
+    if words is None:
+        return None
+    vocab, where = given, "the vocabulary given"
+    if vocab is None and (folder / "vocab.txt").is_file():
+        vocab, where = Vocabulary.load(folder / "vocab.txt", **(marks or {})), str(folder / "vocab.txt")
+    if vocab is not None and len(vocab) != words:
+        raise FormatError(f"{where} has {len(vocab)} words, the model {words}. Is it from another model?")
+    return vocab

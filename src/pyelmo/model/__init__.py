@@ -1,0 +1,1 @@
+"""Ids -> layers: the paper's model, in its order."""

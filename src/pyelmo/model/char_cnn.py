@@ -1,0 +1,75 @@
+"""Character CNN: a word's symbols -> one vector that does not depend on its context.
+
+U words, C symbols a word, E symbol embedding, F features (all filters together).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pyelmo.config import CharConfig
+
+# Words convolved at once where no gradient is needed: bounds memory (the widest filter bank of the paper's model
+# takes 44 x 1024 floats a word) and costs nothing in speed.
+CHUNK = 256
+
+
+class CharCNN(nn.Module):
+    """Symbol embedding, convolutions, max over all positions (padding included), activation, highways."""
+
+    def __init__(self, config: CharConfig) -> None:
+        super().__init__()
+        self.config = config
+        # Row 0 is the padding token of the byte and jamo alphabets; a dictionary has a padding symbol of its own.
+        padding = None if config.alphabet == "dictionary" else 0
+        self.embedding = nn.Embedding(config.symbols, config.dim, padding_idx=padding)
+        self.convolutions = nn.ModuleList(_convolution(config, width, count) for width, count in config.filters)
+        self.highways = nn.ModuleList(Highway(config.features) for _ in range(config.highways))
+        self.activation = torch.relu if config.activation == "relu" else torch.tanh
+        nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
+        if padding is not None:
+            nn.init.zeros_(self.embedding.weight[padding])
+
+    def forward(self, chars: Tensor) -> Tensor:  # (U, C) -> (U, F)
+        if torch.is_grad_enabled() or len(chars) <= CHUNK:
+            return self._features(chars)
+        return torch.cat([self._features(part) for part in chars.split(CHUNK)])
+
+    def _features(self, chars: Tensor) -> Tensor:
+        embedded = self.embedding(chars).transpose(1, 2)  # (U, E, C)
+        features = torch.cat([convolution(embedded).amax(-1) for convolution in self.convolutions], -1)  # (U, F)
+        features = self.activation(features)
+        for highway in self.highways:
+            features = highway(features)
+        return features
+
+
+def _convolution(config: CharConfig, width: int, count: int) -> nn.Conv1d:
+    convolution = nn.Conv1d(config.dim, count, width)
+    if config.activation == "relu":
+        nn.init.uniform_(convolution.weight, -0.05, 0.05)
+    else:
+        nn.init.normal_(convolution.weight, std=1 / math.sqrt(width * config.dim))
+    if convolution.bias is not None:
+        nn.init.zeros_(convolution.bias)
+    return convolution
+
+
+class Highway(nn.Module):
+    """y = g * relu(transform x) + (1 - g) * x, with g = sigmoid(gate x)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.transform = nn.Linear(size, size)
+        self.gate = nn.Linear(size, size)
+        for linear in (self.transform, self.gate):
+            nn.init.normal_(linear.weight, std=1 / math.sqrt(size))
+            nn.init.zeros_(linear.bias)
+        nn.init.constant_(self.gate.bias, -2.0)  # begin by carrying the input through
+
+    def forward(self, features: Tensor) -> Tensor:
+        gate = torch.sigmoid(self.gate(features))
+        return gate * torch.relu(self.transform(features)) + (1 - gate) * features

@@ -1,0 +1,37 @@
+"""The softmax over the vocabulary: one for both directions.
+
+M places, P size of a direction's vector, V words.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+# Places scored at once where no gradient is needed: (places, V) is the largest array of an evaluation.
+CHUNK = 1024
+
+
+class Softmax(nn.Module):
+    """Word vectors and biases."""
+
+    def __init__(self, words: int, dim: int) -> None:
+        super().__init__()
+        self.weight: Tensor = nn.Parameter(torch.empty(words, dim))
+        nn.init.normal_(self.weight, std=1 / math.sqrt(dim))
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def forward(self, vectors: Tensor) -> Tensor:  # (M, P) -> (M, V)
+        """Log probabilities of every word."""
+        return torch.log_softmax(nn.functional.linear(vectors, self.weight, self.bias), -1)
+
+    def nll(self, vectors: Tensor, targets: Tensor) -> Tensor:  # (M, P), (M,) -> (M,)
+        """Minus the log probability of each place's target."""
+        if torch.is_grad_enabled() or len(vectors) <= CHUNK:
+            return nn.functional.cross_entropy(
+                nn.functional.linear(vectors, self.weight, self.bias), targets, reduction="none"
+            )
+        parts = zip(vectors.split(CHUNK), targets.split(CHUNK), strict=True)
+        return torch.cat([self.nll(part, target) for part, target in parts])

@@ -1,0 +1,270 @@
+"""Text -> sentences -> words, by rules that are short, fast and the same on every machine.
+
+    paragraph --split_sentences--> sentences --split_words--> words
+
+Nothing is lower-cased and nothing is lost: the words put together are the text without its white space (but for
+"ko-morph", whose morphemes are dictionary forms). White space always ends a word, so a rule looks at one *piece*, the
+characters between two spaces, and a caller with much text may keep the words of each piece (`piece_splitter`).
+
+    en        punctuation apart; clitics as in the Penn Treebank (do n't, it 's, we 'll); 3.14, 1,000, U.S., e.g.,
+              Mr., well-known, O'Brien, AT&T, addresses of pages and mail in one word
+    ko        eojeol (what stands between spaces), punctuation apart, numbers in one word
+    ko-morph  morphemes, found by kiwipiepy (the extra `ko`)
+    general   punctuation and symbols apart, numbers in one word, each Han or kana character a word
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from pyelmo.errors import InputError, missing_extra
+
+LANGUAGES = ("en", "ko", "ko-morph", "general")
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Abbreviations that stand before a name or a number: the full stop belongs to the word and no sentence ends there.
+_TITLES = _listed(
+    "Mr Mrs Ms Messrs Dr Prof Rev Hon St Mt Ft Gen Col Lt Sgt Capt Cmdr Maj Adm Gov Sen Rep Pres Mme Mlle "
+    "Fig Figs Eq Eqs Vol Vols Nos pp eds vs cf viz ca approx dept"
+)
+# Abbreviations that may also be the last word of a sentence: then the next word decides.
+_ENDINGS = _listed(
+    "Inc Ltd Co Corp Bros Jr Sr Esq etc Ave Blvd Rd Univ Assn Jan Feb Apr Jun Jul Aug Sept Sep Oct Nov Dec "
+    "Tue Tues Thu Thurs"
+)
+# Plain words that shorten only before a number ("No. 5", "Mar. 3"): their full stop stands apart as a word.
+_BEFORE_NUMBERS = _listed("No Op op Art Ch ch Sec Mar Mon Wed Fri Sat Sun")
+# Words that open a sentence far more often than they follow an abbreviation within one.
+_OPENERS = _listed(
+    "The A An He She It They We I You This That These Those There His Her Its Their Our My In On At As By For From "
+    "With After Before During Since Until While When Where Why How What Who If But And Or So Yet However Although "
+    "Though Because Then Thus Also Both Each Some Many Most All No Not Another One Two According Despite Under"
+)
+
+_ENDS = ".?!…。！？｡؟।॥"
+_ENDS_WITHOUT_SPACE = "。！？｡"
+_CLOSERS = "\"'”’»›)]}）］｝」』】〉》〕"
+_LEADING = "\"'“‘«‹([{（「『【〈《¿¡*-–—"
+
+_HAN_AND_KANA = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+
+
+def split_sentences(text: str, language: str = "general") -> list[str]:
+    """The sentences of one paragraph; only the white space around them goes."""
+    _check(language)
+    is_end = _is_english_end if language == "en" else _is_general_end
+    text = text.strip()
+    sentences = []
+    start = 0
+    for match in _END.finditer(text):
+        if is_end(text, start, match):
+            sentences.append(text[start : match.end(1)])
+            start = match.end()
+    if start < len(text):
+        sentences.append(text[start:])
+    return sentences
+
+
+def split_words(text: str, language: str = "general") -> list[str]:
+    """The words of a text by the rules of its language."""
+    if language == "ko-morph":
+        return _morphemes(text)
+    split_piece = _remembering_splitter(language)
+    words: list[str] = []
+    for piece in text.split():
+        words += split_piece(piece)
+    return words
+
+
+@functools.cache
+def piece_splitter(language: str) -> Callable[[str], list[str]]:
+    """The function that splits one piece (text without white space) of a language whose words never cross a space."""
+    _check(language)
+    if language == "ko-morph":
+        raise InputError("language 'ko-morph' splits whole sentences, not pieces. Use split_words.")
+    return _PATTERNS[language]().findall
+
+
+@functools.cache
+def _remembering_splitter(language: str) -> Callable[[str], list[str]]:
+    """The same, remembering the pieces seen lately: most of a text is the same few pieces, and a look-up is cheap."""
+    split_piece = piece_splitter(language)
+    remember = functools.lru_cache(maxsize=1 << 16)(split_piece)
+    return lambda piece: remember(piece) if len(piece) <= 32 else split_piece(piece)
+
+
+def _check(language: str) -> None:
+    if language not in LANGUAGES:
+        raise InputError(f"language {language!r} is not known. Use one of {', '.join(LANGUAGES)}.")
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _classes() -> tuple[str, str]:
+    """The insides of two regex classes: letters, and marks (punctuation and symbols). The rest is white space.
+
+    `\\w` will not do for letters: it leaves out the vowel signs of Devanagari, Thai and others, and would break their
+    words. The ranges are written out, without `\\s` or a negation, because the regex engine then finds a letter in one
+    step; otherwise it walks through all the ranges (measured: 20 times slower).
+    """
+    ranges: dict[str, list[list[int]]] = {"letter": [], "mark": [], "space": []}
+    for code in range(0x20000):  # no punctuation is assigned beyond the second plane
+        character = chr(code)
+        is_mark = unicodedata.category(character)[0] in "PS"
+        found = ranges["space" if character.isspace() else "mark" if is_mark else "letter"]
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    ranges["letter"].append([0x20000, 0x10FFFF])
+    letters, marks = (
+        "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges[kind]) for kind in ("letter", "mark")
+    )
+    return letters, marks
+
+
+def _parts() -> dict[str, str]:
+    """The named bits of which the patterns are made. Every repetition that may fail late is bounded."""
+    letters, marks = _classes()
+    return {
+        "letter": f"[{letters}]",
+        "page": r"(?:https?://|ftp://|www\.)[^\s<>\"“”]*[^\s<>\"“”.,;:!?'’)\]}]",
+        "mail": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
+        "runs": r"\.{2,}|-{2,}|={2,}|\*{2,}|~{2,}|_{2,}|#{2,}|``|''",
+        # A symbol with what modifies it (emoji: variation selectors, skin tones, joined emoji), else one character.
+        "symbol": rf"[{marks}](?:[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[{marks}])*|\S",
+    }
+
+
+def _english() -> re.Pattern[str]:
+    bits = _parts()
+    letter = bits["letter"]
+    clitic = rf"['’](?:[sS]|[lL][lL]|[rR][eE]|[vV][eE]|[dD]|[mM])(?!{letter})"
+    negation = rf"[nN]['’][tT](?!{letter})"
+    titles = "|".join(sorted(_TITLES | _ENDINGS, key=lambda word: (-len(word), word)))
+    # What may stand inside a word: marks in numbers, hyphens, ampersands, apostrophes that begin no clitic.
+    inner = rf"(?:(?<=\d)[.,:/](?=\d)|[-‐‑&](?={letter})|(?!{clitic})['’](?={letter}))"
+    rest = rf"(?:{inner}{letter}+)*"
+    return re.compile(
+        "|".join(
+            [
+                bits["page"],
+                bits["mail"],
+                r"(?:[A-Za-z0-9-]{1,63}\.){1,8}(?:com|org|net|edu|gov)(?:/[^\s<>\"“”]*[^\s<>\"“”.,;:!?'’)\]}])?"
+                rf"(?!{letter})",
+                negation,
+                clitic,
+                rf"(?={letter}+['’][tT]){letter}{{1,40}}?(?={negation})",  # the guard is quick, the lazy search is not
+                rf"[A-Za-z](?:\.[A-Za-z](?!{letter}))+(?:\.(?!\.))?(?:[-‐‑]{letter}+{rest})?",  # U.S., e.g., U.S.-led
+                rf"(?:{titles}|Ph\.D|[A-HJ-Z])\.(?!\.)",
+                rf"{letter}+{rest}",
+                bits["runs"],
+                bits["symbol"],
+            ]
+        )
+    )
+
+
+def _korean() -> re.Pattern[str]:
+    bits = _parts()
+    word = rf"{bits['letter']}+(?:(?<=\d)[.,:](?=\d){bits['letter']}+)*"
+    return re.compile("|".join([bits["page"], bits["mail"], word, bits["runs"], bits["symbol"]]))
+
+
+def _general() -> re.Pattern[str]:
+    bits = _parts()
+    single = rf"[{_HAN_AND_KANA}][\u0300-\u036f\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*"
+    letter = rf"(?:(?![{_HAN_AND_KANA}]){bits['letter']})"
+    # Inside a word: marks in numbers, and the marks that only ever join letters (Catalan, Hebrew).
+    word = rf"{letter}+(?:(?:(?<=\d)[.,:](?=\d)|[·״׳](?={letter})){letter}+)*"
+    return re.compile("|".join([bits["page"], bits["mail"], single, word, bits["runs"], bits["symbol"]]))
+
+
+_PATTERNS: dict[str, Callable[[], re.Pattern[str]]] = {"en": _english, "ko": _korean, "general": _general}
+
+
+@functools.cache
+def _kiwi() -> Any:
+    try:
+        from kiwipiepy import Kiwi
+    except ImportError as error:
+        raise missing_extra("ko", "splitting Korean into morphemes") from error
+    return Kiwi(num_workers=1)
+
+
+def _morphemes(text: str) -> list[str]:
+    clean = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+    words: list[str] = []
+    for token in _kiwi().tokenize(clean):
+        words += token.form.split()
+    return words
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------
+
+
+# The mark that ends a sentence with what closes after it (1), and white space (2).
+_END = re.compile(rf"([{_ENDS}][{_ENDS}{re.escape(_CLOSERS)}]*)(\s*)")
+_NEXT = re.compile(rf"[{re.escape(_LEADING)}]*(\S{{0,32}})")
+_LAST = re.compile(r"\S{0,40}\Z")
+
+
+def _may_end(text: str, match: re.Match[str]) -> str:
+    """The word that would open the next sentence; empty where none can begin: no space, a small letter, the end."""
+    mark, space = match.groups()
+    if match.end() == len(text) or not (space or any(end in mark for end in _ENDS_WITHOUT_SPACE)):
+        return ""
+    following = _NEXT.match(text, match.end())
+    word = following.group(following.group(1) != "") if following else ""
+    return "" if word[:1].islower() else word
+
+
+def _last_word(text: str, start: int, match: re.Match[str]) -> tuple[str, bool]:
+    """The word that the mark follows, without quotes and brackets before it, and whether it opens its sentence."""
+    end = match.start()
+    last = _LAST.search(text, max(start, end - 40), end)
+    word = last.group() if last else ""
+    return word.lstrip(_LEADING), end - len(word) == start
+
+
+def _is_general_end(text: str, start: int, match: re.Match[str]) -> bool:
+    if not _may_end(text, match):
+        return False
+    if match.group(1)[0] != ".":
+        return True
+    word, opens = _last_word(text, start, match)
+    is_list_number = opens and word.isdigit()
+    is_initial = len(word) == 1 and word.isupper()
+    return not (is_list_number or is_initial)
+
+
+def _is_english_end(text: str, start: int, match: re.Match[str]) -> bool:
+    following = _may_end(text, match)
+    if not following:
+        return False
+    mark = match.group(1)
+    if mark[0] != "." or mark.startswith(".."):
+        return True
+    word, opens = _last_word(text, start, match)
+    if word.isdigit():
+        return not opens  # the number of a list
+    if word in _BEFORE_NUMBERS:
+        return not following[0].isdigit()
+    if word in _TITLES or word.lower() in ("e.g", "i.e"):
+        return False
+    if word in _ENDINGS or "." in word or (len(word) == 1 and word.isalpha() and word != "I"):
+        return re.split("[,'’]", following, maxsplit=1)[0] in _OPENERS
+    return True

@@ -1,0 +1,207 @@
+"""The command line: examples that run, data on stdout, one line for an error, nothing lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import pyelmo
+from pyelmo.cli import VERBS, build_parser, main
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, clip_model):
+    """A folder with a model, some sentences, and what the examples of --help name."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(clip_model, tmp_path / "MODEL")
+    shutil.copytree(clip_model, tmp_path / "options_and_weights")
+    (tmp_path / "sentences.txt").write_text("The bank of a river.\nA bank account\n", "utf-8")
+    return tmp_path
+
+
+def example_of(verb: str) -> str:
+    parser = build_parser()._subparsers._group_actions[0].choices[verb]
+    return re.sub(r"^example: ", "", parser.epilog)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_example_in_help_runs(verb, here, capsys):
+    command = shlex.split(example_of(verb))
+    assert command[:2] == ["elmo", verb]
+    assert main(command[1:]) == 0
+
+
+def test_embed_writes_what_allennlp_wrote(here):
+    assert main(["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "-q"]) == 0
+    with h5py.File("out.hdf5") as file:
+        assert sorted(file) == ["0", "1", "sentence_to_index"]
+        assert json.loads(file["sentence_to_index"][0]) == {"The bank of a river.": "0", "A bank account": "1"}
+        want = pyelmo.load("MODEL").embed(["The bank of a river."])[0]
+        assert file["0"].dtype == np.float32
+        np.testing.assert_array_equal(file["0"][...], want)
+
+
+@pytest.mark.parametrize("name", ["out.hdf5", "out.npz", "out.parquet", "out.jsonl"])
+@pytest.mark.parametrize(
+    ("layers", "pooling", "shape"), [("all", None, (3, 3, 32)), ("0.2,0.3,0.5", None, (3, 32)), ("1", "mean", (32,))]
+)
+def test_embed_in_every_format(here, name, layers, pooling, shape):
+    arguments = ["embed", "sentences.txt", "-o", name, "--model", "MODEL", "--layers", layers, "--tokenised", "-q"]
+    assert main(arguments + (["--pooling", pooling] if pooling else [])) == 0
+    from pyelmo.embed.store import read_embeddings
+
+    assert [row.vectors.shape for row in read_embeddings(name)][1] == shape
+
+
+def test_embed_reads_stdin_and_writes_stdout(here, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("강 둑\n".encode())))
+    assert main(["embed", "-", "-o", "-", "--model", "MODEL", "--layers", "top"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["tokens"] == ["강", "둑"]
+    assert "1 sentences" in captured.err
+
+
+def test_blank_lines_keep_their_numbers(here, capsys):
+    Path("text").write_bytes(b"one\n\n   \r\ntwo\x00words\n")
+    assert main(["embed", "text", "-o", "out.hdf5", "--model", "MODEL", "--tokenised"]) == 0
+    with h5py.File("out.hdf5") as file:
+        assert [file[str(i)].shape for i in range(4)] == [(3, 1, 32), (3, 0, 32), (3, 0, 32), (3, 1, 32)]
+    assert "2 blank lines" in capsys.readouterr().err
+
+
+def test_boundaries_may_be_kept(here, capsys):
+    assert main(["embed", "sentences.txt", "-o", "-", "--model", "MODEL", "--keep-boundaries", "-q"]) == 0
+    first = json.loads(capsys.readouterr().out.splitlines()[1])
+    assert first["tokens"] == ["<S>", "A", "bank", "account", "</S>"]
+    assert first["shape"] == [3, 5, 32]
+
+
+def test_convert_and_inspect(here, capsys):
+    assert main(["convert", "MODEL", "native"]) == 0
+    assert main(["convert", "native", "back", "--to", "allennlp"]) == 0
+    assert main(["convert", "native", "w.hdf5"]) == 0
+    assert (here / "w_options.json").is_file()
+    for name, kind in (("native", "pyelmo"), ("back", "allennlp"), ("w.hdf5", "allennlp")):
+        capsys.readouterr()
+        assert main(["inspect", name, "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert (facts["format"], facts["layers"], facts["dim"]) == (kind, 3, 32)
+        assert facts["parameters"]["total"] == sum(p.numel() for p in pyelmo.load("MODEL").bilm.parameters())
+    assert main(["inspect", "native"]) == 0
+    assert "cells: 64" in capsys.readouterr().out
+
+
+BAD = {
+    "no input": (["embed", "nothing.txt", "-o", "out.hdf5", "--model", "MODEL"], "nothing.txt: not found"),
+    "no model": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "nowhere"], "nowhere: no such file or folder"),
+    "a folder as input": (["embed", ".", "-o", "out.hdf5", "--model", "MODEL"], "is a folder"),
+    "no suffix": (["embed", "sentences.txt", "-o", "out", "--model", "MODEL"], "--format"),
+    "existing output": (
+        ["embed", "sentences.txt", "-o", "sentences.txt", "--format", "npz", "--model", "MODEL"],
+        "--force",
+    ),
+    "existing folder": (["convert", "MODEL", "options_and_weights"], "--force"),
+    "no folder": (["embed", "sentences.txt", "-o", "a/b.npz", "--model", "MODEL"], "does not exist"),
+    "not UTF-8": (
+        ["embed", "latin.txt", "-o", "out.hdf5", "--model", "MODEL"],
+        "latin.txt, line 2: not UTF-8 at byte 3",
+    ),
+    "odd layers": (
+        ["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--layers", "a,b"],
+        "numbers with commas",
+    ),
+    "odd layer": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--layers", "7"], "layers 0 to 2"),
+    "odd language": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--language", "xx"], "xx"),
+    "odd device": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--device", "toaster"], "toaster"),
+    "odd batch": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--batch-size", "0"], "at least 1"),
+    "not a model": (["inspect", "sentences.txt"], "not a model file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_no_file(here, case, capsys):
+    Path("latin.txt").write_bytes(b"good\ncaf\xe9\n")
+    arguments, message = BAD[case]
+    before = sorted(os.listdir("."))
+    assert main([*arguments, "-q"] if arguments[0] == "embed" else arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("elmo: ")
+    assert error.count("\n") == 1
+    assert message in error
+    assert "Traceback" not in error
+    assert sorted(os.listdir(".")) == before
+
+
+def test_a_bug_is_told_without_a_traceback(here, capsys, monkeypatch):
+    monkeypatch.setattr("pyelmo.formats.describe.describe", lambda model: 1 / 0)
+    assert main(["inspect", "MODEL"]) == 70
+    assert "a bug in pyelmo: ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_force_replaces(here):
+    assert main(["embed", "sentences.txt", "-o", "sentences.npz", "--model", "MODEL", "-q"]) == 0
+    assert main(["embed", "sentences.txt", "-o", "sentences.npz", "--model", "MODEL", "-q", "--force"]) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_the_old_file_and_leaves_no_half(here, number):
+    Path("out.hdf5").write_text("old")
+    command = [
+        sys.executable,
+        "-m",
+        "pyelmo",
+        "embed",
+        "-",
+        "-o",
+        "out.hdf5",
+        "--model",
+        "MODEL",
+        "--force",
+        "--batch-size",
+        "1",
+    ]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(b"a b c\n" * 64)  # a full window: the first vectors are written
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not any(path.name.endswith(".part") for path in here.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"Traceback" not in error
+    assert Path("out.hdf5").read_text() == "old"
+    assert sorted(path.name for path in here.iterdir()) == ["MODEL", "options_and_weights", "out.hdf5", "sentences.txt"]
+
+
+def test_a_full_disk_is_one_line_and_no_file(here):
+    """RLIMIT_FSIZE stands for the disk: a write past it fails as on a full one."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000));"
+        "from pyelmo.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    for arguments in (
+        ["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "-q"],
+        ["convert", "MODEL", "native"],
+        ["convert", "MODEL", "w.hdf5"],
+    ):
+        run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+        assert run.returncode == 1, run.stderr
+        assert run.stderr.startswith("elmo: "), run.stderr
+        assert run.stderr.count("\n") == 1, run.stderr
+    assert sorted(os.listdir(".")) == ["MODEL", "options_and_weights", "sentences.txt"]

@@ -1,0 +1,135 @@
+"""One line from sentences to vectors, the same in any company."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import GOLDEN, make_embedder, worst
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pyelmo
+from pyelmo.errors import InputError
+from pyelmo.model.scalar_mix import ScalarMix
+
+SENTENCES = [["the", "bank", "of", "a", "river"], ["a", "bank"], [], ["Hello"]]
+CLIP = pyelmo.load(GOLDEN / "allennlp-outputs" / "models" / "clip")
+words = st.text(st.characters(), max_size=12)  # any Unicode, lone surrogates and NUL included
+sentences_of_words = st.lists(st.lists(words, max_size=9), min_size=1, max_size=9)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(sentences_of_words, st.integers(1, 9), st.randoms(use_true_random=False))
+def test_batch_size_order_and_company_never_change_a_vector(sentences, batch_size, random):
+    alone = [CLIP.embed([sentence])[0] for sentence in sentences]
+    order = list(range(len(sentences)))
+    random.shuffle(order)
+    together = CLIP.embed([sentences[place] for place in order], batch_size=batch_size)
+    for place, vectors in zip(order, together, strict=True):
+        assert worst(vectors, alone[place]) <= 1e-6
+    again = list(CLIP.stream(sentences, batch_size=batch_size, window=2))
+    for vectors, want in zip(again, alone, strict=True):
+        assert worst(vectors, want) <= 1e-6
+
+
+def test_history_never_changes_a_vector():
+    before = CLIP.embed([["bank"]])[0]
+    CLIP.embed([["something", "else"]] * 5)
+    assert np.array_equal(CLIP.embed([["bank"]])[0], before)
+
+
+def test_shapes_follow_layers_and_pooling(tiny):
+    assert [a.shape for a in tiny.embed(SENTENCES)] == [(3, 5, 16), (3, 2, 16), (3, 0, 16), (3, 1, 16)]
+    assert [a.shape for a in tiny.embed(SENTENCES, layers="top")] == [(5, 16), (2, 16), (0, 16), (1, 16)]
+    assert [a.shape for a in tiny.embed(SENTENCES, layers=1, pooling="mean")] == [(16,)] * 4
+    assert [a.shape for a in tiny.embed(SENTENCES, pooling="max")] == [(3, 16)] * 4
+    assert [a.shape[1] for a in tiny.embed(SENTENCES, keep_boundaries=True)] == [7, 4, 2, 3]
+    assert all(a.dtype == np.float32 for a in tiny.embed(SENTENCES))
+    assert all(isinstance(a, torch.Tensor) for a in tiny.embed(SENTENCES, output="torch"))
+
+
+def test_every_choice_of_layers_is_made_of_all_layers(tiny):
+    everything = tiny.embed(SENTENCES)
+    choices = {
+        "top": lambda a: a[-1],
+        "average": lambda a: a.mean(0),
+        0: lambda a: a[0],
+        -2: lambda a: a[1],
+        (0.5, 0.0, 2.0): lambda a: 0.5 * a[0] + 2 * a[2],
+        (1.0, 0.0, 0.0, 0.0, 3.0): lambda a: np.concatenate([a[0, :, :8], a[0, :, 8:] + 3 * a[2, :, 8:]], -1),
+    }
+    for choice, make in choices.items():
+        for got, layers in zip(tiny.embed(SENTENCES, layers=choice), everything, strict=True):
+            assert worst(got, make(layers)) < 1e-6, choice
+    mix = ScalarMix(3, weights=[0.1, 0.2, 0.3], gamma=0.5)
+    weights = np.exp([0.1, 0.2, 0.3]) / np.exp([0.1, 0.2, 0.3]).sum() * 0.5
+    got = tiny.embed(SENTENCES, layers=mix)[0]
+    assert worst(got, np.einsum("l,ltd->td", weights, everything[0])) < 1e-6
+
+
+def test_pooling_never_counts_padding_or_marks(tiny):
+    everything = tiny.embed(SENTENCES, layers="top")
+    for name, make in {
+        "mean": lambda a: a.mean(0),
+        "max": lambda a: a.max(0),
+        "first": lambda a: a[0],
+        "last": lambda a: a[-1],
+    }.items():
+        for got, vectors in zip(tiny.embed(SENTENCES, layers="top", pooling=name), everything, strict=True):
+            want = make(vectors) if len(vectors) else np.zeros(16)
+            assert worst(got, want) < 1e-6, name
+
+
+def test_strings_are_split_and_never_lower_cased(tiny):
+    got = tiny.embed(["The bank, yes.", ["The", "bank", ",", "yes", "."]])
+    assert np.array_equal(got[0], got[1])
+    assert not np.allclose(tiny.embed([["The"]])[0], tiny.embed([["the"]])[0])
+
+
+def test_odd_input_is_no_accident(tiny):
+    assert tiny.embed([]) == []
+    assert tiny.embed([""])[0].shape == (3, 0, 16)
+    odd = [["x" * 10_000, "\ud800", "a\x00b", "", "\n", "👩‍👩‍👧‍👦"]]
+    assert np.isfinite(tiny.embed(odd)[0]).all()
+    assert tiny.embed([["word"] * 3000], layers="top")[0].shape == (3000, 16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sentences": "one string"}, r"embed\(\[sentence\]\)"),
+        ({"sentences": [["a", 3]]}, "sentence 0, word 1: expected a string, got int 3"),
+        ({"sentences": [["a"], 7]}, "sentence 1: expected a string or a list of words, got int"),
+        ({"layers": "bottom"}, "'bottom' is none of"),
+        ({"layers": 3}, "the model has layers 0 to 2"),
+        ({"layers": [1.0, 2.0]}, "has 3 or 5 weights, got 2"),
+        ({"layers": ScalarMix(2)}, "for 2 layers, the model has 3"),
+        ({"layers": ScalarMix(3, layer_norm="batch")}, "depend on their company"),
+        ({"pooling": "sum"}, "'sum' is none of mean"),
+        ({"batch_size": 0}, "at least 1"),
+        ({"output": "jax"}, "none of 'numpy', 'torch'"),
+        ({"device": "nowhere"}, "device 'nowhere' cannot be used"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_error(tiny, arguments, message):
+    with pytest.raises(InputError, match=message):
+        tiny.embed(**{"sentences": SENTENCES, **arguments})
+
+
+def test_an_unknown_language_is_told_at_once():
+    with pytest.raises(InputError, match="klingon"):
+        pyelmo.load(GOLDEN / "allennlp-outputs" / "models" / "clip", language="klingon")
+
+
+def test_a_stream_asks_for_no_more_than_it_needs():
+    embedder, taken = make_embedder(), []
+
+    def endless():
+        while True:
+            taken.append(1)
+            yield ["a"]
+
+    stream = embedder.stream(endless(), batch_size=2, window=4)
+    next(stream)
+    assert len(taken) == 4

@@ -1,0 +1,73 @@
+"""A failed or killed write leaves the old file or none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pyelmo.errors import OutputError
+from pyelmo.files import atomic_path, write_text
+
+
+def test_a_finished_block_replaces_the_file(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    write_text(path, "new")
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("bad"), KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_failed_block_keeps_the_old_file_and_leaves_nothing(tmp_path, error):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises((type(error), OutputError)), atomic_path(path) as part:
+        part.write_text("half")
+        raise error
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path):
+    with pytest.raises(OutputError, match=r"a\.txt: cannot be written: No space left"), atomic_path(tmp_path / "a.txt"):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_folder_is_replaced_whole(tmp_path):
+    folder = tmp_path / "model"
+    for name in ("one", "two"):
+        with atomic_path(folder) as part:
+            part.mkdir()
+            (part / name).write_text(name)
+    assert os.listdir(folder) == ["two"]
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_without_force_an_existing_output_is_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(OutputError, match="--force"), atomic_path(path, force=False):
+        raise AssertionError("the block must not run")
+    assert path.read_text() == "old"
+
+
+def test_a_killed_process_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    code = (
+        "import sys, time; from pyelmo.files import atomic_path\n"
+        "with atomic_path(sys.argv[1]) as part:\n"
+        "    part.write_text('half'); print('ready', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    time.sleep(0.1)
+    assert path.read_text() == "old"
