@@ -22,7 +22,7 @@ from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
 from pyelmo.text.lexicon import Lexicon
-from pyelmo.text.tokens import split_words
+from pyelmo.text.tokens import check_language, split_words
 from pyelmo.text.vocabulary import Vocabulary
 
 Sentence = str | Sequence[str]
@@ -55,7 +55,7 @@ class Embedder:
     def __init__(
         self, pretrained: Pretrained, *, device: str | torch.device = "cpu", language: str = "general"
     ) -> None:
-        split_words("", language)  # an unknown language is an error now, not at the first sentence
+        check_language(language)  # an error now, not at the first sentence
         self.pretrained = pretrained
         self.language = language
         self.bilm.to(_device(device)).eval()

@@ -19,7 +19,7 @@ from torch import Tensor
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import atomic_path, write_text
-from pyelmo.formats.pretrained import Pretrained, build, find_vocabulary, mismatch, read_json
+from pyelmo.formats.pretrained import Pretrained, build, empty_bilm, find_vocabulary, mismatch, read_json
 from pyelmo.hdf5 import create_hdf5
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
@@ -240,18 +240,22 @@ def read_linked(
     config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Array], where: Path
 ) -> BiLM:
     """Fill a model through the table; `fetch` gives one foreign array at a time, so that memory is not doubled."""
-    with torch.device("meta"):
-        shapes = {name: parameter.shape for name, parameter in BiLM(config).named_parameters()}
+    shapes = {name: parameter.shape for name, parameter in empty_bilm(config).named_parameters()}
     tensors: dict[str, Tensor] = {}
     table = links(config, naming)
     for link in table:
         if link.theirs not in names:
             raise FormatError(f"{where}: {link.theirs!r} is missing. Is the options file from another model?")
         array = fetch(link.theirs)
-        wanted = _their_shape(link, shapes)
-        if array.shape != wanted:
-            raise mismatch(where, link.theirs, array.shape, wanted)
-        for name, value in zip(link.ours, link.read(array), strict=True):
+        wanted = [shapes[name] if link.direction is None else shapes[name][1:] for name in link.ours]
+        try:
+            values = link.read(array)
+            fits = [value.shape for value in values] == [tuple(shape) for shape in wanted]
+        except (ValueError, IndexError):  # it has not even the right number of axes
+            fits = False
+        if not fits:
+            raise mismatch(where, link.theirs, array.shape, link.write(*(np.zeros(shape) for shape in wanted)).shape)
+        for name, value in zip(link.ours, values, strict=True):
             target = tensors.setdefault(name, torch.empty(shapes[name]))
             (target if link.direction is None else target[link.direction]).copy_(torch.from_numpy(value))
     known = {link.theirs for link in table}
@@ -260,12 +264,6 @@ def read_linked(
         if name.startswith(groups) and name not in known and not name.endswith(("/Adagrad", "/Adam", "/Adam_1")):
             raise FormatError(f"{where}: {name!r} has no place in the model that the options describe")
     return build(config, tensors, where)
-
-
-def _their_shape(link: Link, shapes: Mapping[str, torch.Size]) -> tuple[int, ...]:
-    """What an array of theirs must be: the table's writer applied to empty arrays of our shapes."""
-    ours = [shapes[name] if link.direction is None else shapes[name][1:] for name in link.ours]
-    return link.write(*(np.broadcast_to(np.float32(0), shape) for shape in ours)).shape
 
 
 def lexicon_for(config: ModelConfig, vocab: Vocabulary | None) -> Lexicon:

@@ -62,14 +62,14 @@ _HAN_AND_KANA = (
 
 def split_sentences(text: str, language: str = "general") -> list[str]:
     """The sentences of one paragraph; only the white space around them goes."""
-    _check(language)
+    check_language(language)
     is_end = _is_english_end if language == "en" else _is_general_end
     text = text.strip()
     sentences = []
     start = 0
     for match in _END.finditer(text):
         if is_end(text, start, match):
-            sentences.append(text[start : match.end(1)])
+            sentences.append(text[start : match.start(1)])
             start = match.end()
     if start < len(text):
         sentences.append(text[start:])
@@ -90,10 +90,21 @@ def split_words(text: str, language: str = "general") -> list[str]:
 @functools.cache
 def piece_splitter(language: str) -> Callable[[str], list[str]]:
     """The function that splits one piece (text without white space) of a language whose words never cross a space."""
-    _check(language)
+    check_language(language)
     if language == "ko-morph":
         raise InputError("language 'ko-morph' splits whole sentences, not pieces. Use split_words.")
-    return _PATTERNS[language]().findall
+    find = _PATTERNS[language]().findall
+
+    def split(piece: str) -> list[str]:
+        # Words alone or with one mark after them are nearly all pieces, and need no regex.
+        if language != "general" or piece.isascii():  # a Han or kana character is alphanumeric too
+            if piece.isalnum():
+                return [piece]
+            if piece[-1] in ",;:)" and piece[:-1].isalnum():
+                return [piece[:-1], piece[-1]]
+        return find(piece)
+
+    return split
 
 
 @functools.cache
@@ -104,7 +115,7 @@ def _remembering_splitter(language: str) -> Callable[[str], list[str]]:
     return lambda piece: remember(piece) if len(piece) <= 32 else split_piece(piece)
 
 
-def _check(language: str) -> None:
+def check_language(language: str) -> None:
     if language not in LANGUAGES:
         raise InputError(f"language {language!r} is not known. Use one of {', '.join(LANGUAGES)}.")
 
@@ -161,6 +172,7 @@ def _english() -> re.Pattern[str]:
     return re.compile(
         "|".join(
             [
+                r"[A-Za-z]+(?=[,;!?)\]\"”]|\Z)|[A-Za-z]{7,}(?=\.\Z)",  # what no rule below would change, first: quick
                 bits["page"],
                 bits["mail"],
                 r"(?:[A-Za-z0-9-]{1,63}\.){1,8}(?:com|org|net|edu|gov)(?:/[^\s<>\"“”]*[^\s<>\"“”.,;:!?'’)\]}])?"
@@ -216,55 +228,55 @@ def _morphemes(text: str) -> list[str]:
 # --- sentences -----------------------------------------------------------------------------------------------------
 
 
-# The mark that ends a sentence with what closes after it (1), and white space (2).
-_END = re.compile(rf"([{_ENDS}][{_ENDS}{re.escape(_CLOSERS)}]*)(\s*)")
-_NEXT = re.compile(rf"[{re.escape(_LEADING)}]*(\S{{0,32}})")
-_LAST = re.compile(r"\S{0,40}\Z")
+# The marks that end a sentence with what closes after them, and the white space (1) up to no small letter. It begins
+# with one class of characters because the regex engine can then skip to the next of them.
+_AFTER_END = rf"[{_ENDS}{re.escape(_CLOSERS)}]{{0,8}}"
+_END = re.compile(rf"[{_ENDS}](?:(?<=[{_ENDS_WITHOUT_SPACE}]){_AFTER_END}|{_AFTER_END}(?=\s))(\s*)(?=[^\sa-z])")
+_NEXT_WORD = re.compile(rf"[{re.escape(_LEADING)}]*(\S{{0,32}})")
 
 
-def _may_end(text: str, match: re.Match[str]) -> str:
-    """The word that would open the next sentence; empty where none can begin: no space, a small letter, the end."""
-    mark, space = match.groups()
-    if match.end() == len(text) or not (space or any(end in mark for end in _ENDS_WITHOUT_SPACE)):
-        return ""
-    following = _NEXT.match(text, match.end())
-    word = following.group(following.group(1) != "") if following else ""
-    return "" if word[:1].islower() else word
+def _next_word(text: str, position: int) -> str:
+    """The word at a position, without the quotes, brackets and dashes that may stand before it."""
+    match = _NEXT_WORD.match(text, position)
+    return match.group(1) if match else ""
 
 
-def _last_word(text: str, start: int, match: re.Match[str]) -> tuple[str, bool]:
-    """The word that the mark follows, without quotes and brackets before it, and whether it opens its sentence."""
-    end = match.start()
-    last = _LAST.search(text, max(start, end - 40), end)
-    word = last.group() if last else ""
-    return word.lstrip(_LEADING), end - len(word) == start
+def _last_word(text: str, start: int, end: int) -> str:
+    """The word before a position, no further back than `start`, without quotes and brackets before it."""
+    words = text[max(start, end - 40) : end].rsplit(None, 1)
+    return words[-1].lstrip(_LEADING) if words else ""
 
 
 def _is_general_end(text: str, start: int, match: re.Match[str]) -> bool:
-    if not _may_end(text, match):
+    following = _next_word(text, match.end())
+    if following[:1].islower():
         return False
-    if match.group(1)[0] != ".":
+    mark = match.start()
+    if text[mark] != ".":
         return True
-    word, opens = _last_word(text, start, match)
-    is_list_number = opens and word.isdigit()
+    word = _last_word(text, start, mark)
+    is_list_number = word.isdigit() and mark - start == len(word)
     is_initial = len(word) == 1 and word.isupper()
     return not (is_list_number or is_initial)
 
 
 def _is_english_end(text: str, start: int, match: re.Match[str]) -> bool:
-    following = _may_end(text, match)
-    if not following:
+    mark, end = match.start(), match.end()
+    is_plain = text[mark] != "." or text[mark + 1] == "."
+    word = "" if is_plain else _last_word(text, start, mark)
+    following = text[end]
+    if not following.isalnum():
+        following = _next_word(text, end)[:1]
+    if following.islower():
         return False
-    mark = match.group(1)
-    if mark[0] != "." or mark.startswith(".."):
+    if is_plain or (len(word) > 6 and "." not in word):  # longer than any abbreviation: most sentences end here
         return True
-    word, opens = _last_word(text, start, match)
     if word.isdigit():
-        return not opens  # the number of a list
+        return mark - start > len(word)  # else the number of a list
     if word in _BEFORE_NUMBERS:
-        return not following[0].isdigit()
+        return not following.isdigit()
     if word in _TITLES or word.lower() in ("e.g", "i.e"):
         return False
     if word in _ENDINGS or "." in word or (len(word) == 1 and word.isalpha() and word != "I"):
-        return re.split("[,'’]", following, maxsplit=1)[0] in _OPENERS
+        return re.split("[,'’]", _next_word(text, end), maxsplit=1)[0] in _OPENERS
     return True
