@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from pyelmo.embed.embedder import Embedder, load
 from pyelmo.errors import InputError
 from pyelmo.files import atomic_path
-from pyelmo.hdf5 import create_hdf5
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.hdf5 import create_hdf5
 from pyelmo.model import elmo as model
 from pyelmo.model.bilm import BiLM, Layers
 from pyelmo.model.lstm import State

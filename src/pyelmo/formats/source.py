@@ -97,8 +97,8 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
     if (folder / native.CONFIG).is_file():
         return native.read(folder, vocab)  # says what is missing
     raise FormatError(
-        f"{folder}: no ELMo model in it. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow checkpoint "
-        f"(*.index) and {many_langs.ENCODER}."
+        f"{folder}: no ELMo model in it. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow "
+        f"checkpoint (*.index) and {many_langs.ENCODER}."
     )
 
 

@@ -87,6 +87,19 @@ def split_words(text: str, language: str = "general") -> list[str]:
     return words
 
 
+def set_marks_apart(text: str) -> str:
+    """Put spaces around marks that every language sets apart anyway, so that fewer distinct pieces remain.
+
+    It changes no words: it only does the commonest part of the work where that is cheap, on much text at once.
+    """
+    text = f" {text} "
+    for mark in ',;:)"':
+        text = text.replace(f"{mark} ", f" {mark} ")
+    for mark in '("':
+        text = text.replace(f" {mark}", f" {mark} ")
+    return text
+
+
 @functools.cache
 def piece_splitter(language: str) -> Callable[[str], list[str]]:
     """The function that splits one piece (text without white space) of a language whose words never cross a space."""
@@ -94,17 +107,9 @@ def piece_splitter(language: str) -> Callable[[str], list[str]]:
     if language == "ko-morph":
         raise InputError("language 'ko-morph' splits whole sentences, not pieces. Use split_words.")
     find = _PATTERNS[language]().findall
-
-    def split(piece: str) -> list[str]:
-        # Words alone or with one mark after them are nearly all pieces, and need no regex.
-        if language != "general" or piece.isascii():  # a Han or kana character is alphanumeric too
-            if piece.isalnum():
-                return [piece]
-            if piece[-1] in ",;:)" and piece[:-1].isalnum():
-                return [piece[:-1], piece[-1]]
-        return find(piece)
-
-    return split
+    if language == "general":  # where a Han or kana character is a word, and alphanumeric too
+        return lambda piece: [piece] if piece.isalnum() and piece.isascii() else find(piece)
+    return lambda piece: [piece] if piece.isalnum() else find(piece)
 
 
 @functools.cache
@@ -156,7 +161,7 @@ def _parts() -> dict[str, str]:
         "mail": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
         "runs": r"\.{2,}|-{2,}|={2,}|\*{2,}|~{2,}|_{2,}|#{2,}|``|''",
         # A symbol with what modifies it (emoji: variation selectors, skin tones, joined emoji), else one character.
-        "symbol": rf"[{marks}](?:[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[{marks}])*|\S",
+        "symbol": rf"[!-~]|[{marks}](?:[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[{marks}])*|\S",
     }
 
 
@@ -262,15 +267,14 @@ def _is_general_end(text: str, start: int, match: re.Match[str]) -> bool:
 
 def _is_english_end(text: str, start: int, match: re.Match[str]) -> bool:
     mark, end = match.start(), match.end()
-    is_plain = text[mark] != "." or text[mark + 1] == "."
-    word = "" if is_plain else _last_word(text, start, mark)
     following = text[end]
     if not following.isalnum():
         following = _next_word(text, end)[:1]
     if following.islower():
         return False
-    if is_plain or (len(word) > 6 and "." not in word):  # longer than any abbreviation: most sentences end here
-        return True
+    if text[mark] != "." or text[mark + 1] == "." or text[max(start, mark - 7) : mark].isalpha() and mark - 7 >= start:
+        return True  # most sentences end here: no abbreviation has seven letters
+    word = _last_word(text, start, mark)
     if word.isdigit():
         return mark - start > len(word)  # else the number of a list
     if word in _BEFORE_NUMBERS:
