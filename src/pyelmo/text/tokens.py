@@ -272,7 +272,8 @@ def _is_english_end(text: str, start: int, match: re.Match[str]) -> bool:
         following = _next_word(text, end)[:1]
     if following.islower():
         return False
-    if text[mark] != "." or text[mark + 1] == "." or text[max(start, mark - 7) : mark].isalpha() and mark - 7 >= start:
+    long_word = mark - 7 >= start and text[mark - 7 : mark].isalpha()
+    if text[mark] != "." or text[mark + 1] == "." or long_word:
         return True  # most sentences end here: no abbreviation has seven letters
     word = _last_word(text, start, mark)
     if word.isdigit():
