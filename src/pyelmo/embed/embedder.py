@@ -108,8 +108,8 @@ class Embedder:
         """One array a sentence, in input order: (L, T, D) for "all", (T, D) for one layer or a mix, (D,) when pooled.
 
         `layers` is "all", "top", "average", a layer's index, the weights of a mix (one a layer, or one for each of the
-        2L + 1 representations) or a ScalarMix. `pooling` is "mean", "max", "first" or "last" over the tokens; of none it
-        gives zeros. `keep_boundaries` keeps the vectors of the two sentence marks.
+        2L + 1 representations) or a ScalarMix. `pooling` is "mean", "max", "first" or "last" over the tokens; of none
+        it is zero. `keep_boundaries` keeps the vectors of the two sentence marks.
         """
         if isinstance(sentences, str):
             raise InputError("sentences is one string; give a list of them: embed([sentence])")
