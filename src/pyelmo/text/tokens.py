@@ -87,19 +87,6 @@ def split_words(text: str, language: str = "general") -> list[str]:
     return words
 
 
-def set_marks_apart(text: str) -> str:
-    """Put spaces around marks that every language sets apart anyway, so that fewer distinct pieces remain.
-
-    It changes no words: it only does the commonest part of the work where that is cheap, on much text at once.
-    """
-    text = f" {text} "
-    for mark in ',;:)"':
-        text = text.replace(f"{mark} ", f" {mark} ")
-    for mark in '("':
-        text = text.replace(f" {mark}", f" {mark} ")
-    return text
-
-
 @functools.cache
 def piece_splitter(language: str) -> Callable[[str], list[str]]:
     """The function that splits one piece (text without white space) of a language whose words never cross a space."""
@@ -272,9 +259,9 @@ def _is_english_end(text: str, start: int, match: re.Match[str]) -> bool:
         following = _next_word(text, end)[:1]
     if following.islower():
         return False
-    long_word = mark - 7 >= start and text[mark - 7 : mark].isalpha()
-    if text[mark] != "." or text[mark + 1] == "." or long_word:
-        return True  # most sentences end here: no abbreviation has seven letters
+    # Most sentences end after a word of seven letters or more, as no abbreviation has.
+    if text[mark] != "." or text[mark + 1] == "." or (mark - 7 >= start and text[mark - 7 : mark].isalpha()):
+        return True
     word = _last_word(text, start, mark)
     if word.isdigit():
         return mark - start > len(word)  # else the number of a list
