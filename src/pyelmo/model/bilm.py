@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pyelmo.config import ModelConfig
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.model.lstm import LstmStack, State
-from pyelmo.model.softmax import Softmax
+from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
 
 # Without gradients every product has a multiple of this many rows. Matrix libraries take other paths, which round
 # otherwise, for a few odd rows; with full ones a row's result does not depend on how many others there are.
@@ -65,14 +65,16 @@ class BiLM(nn.Module):
             nn.init.normal_(self.projection.weight, std=1 / math.sqrt(config.features))
             nn.init.zeros_(self.projection.bias)
         self.lstm = LstmStack(config.lstm, config.directions, dropout)
-        self.softmax: Softmax | None = None
-        if config.softmax:
+        self.softmax: Softmax | AdaptiveSoftmax | None = None
+        if config.softmax and config.softmax_cutoffs:
+            self.softmax = AdaptiveSoftmax(config.softmax, size, config.softmax_cutoffs)
+        elif config.softmax:
             self.softmax = Softmax(config.softmax, size)
             self.share_softmax()
 
     def share_softmax(self) -> None:
         """Where the config says so, the softmax's weights are the word table itself: one parameter."""
-        if self.config.softmax_shares_words and self.softmax is not None and self.words is not None:
+        if self.config.softmax_shares_words and isinstance(self.softmax, Softmax) and self.words is not None:
             self.softmax.weight = self.words.weight
 
     def encode_words(self, chars: Tensor | None, words: Tensor | None) -> Tensor:  # (U, C), (U,) -> (U, P)

@@ -6,10 +6,12 @@ U words, C symbols a word, E symbol embedding, F features (all filters together)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from pyelmo import kernels
 from pyelmo.config import CharConfig
 
 # Words convolved at once where no gradient is needed: bounds memory (the widest filter bank of the paper's model
@@ -34,17 +36,33 @@ class CharCNN(nn.Module):
             nn.init.zeros_(self.embedding.weight[padding])
 
     def forward(self, chars: Tensor) -> Tensor:  # (U, C) -> (U, F)
-        if torch.is_grad_enabled() or len(chars) <= CHUNK:
+        if torch.is_grad_enabled() or len(chars) <= CHUNK or kernels.available(chars.device):
             return self._features(chars)
         return torch.cat([self._features(part) for part in chars.split(CHUNK)])
 
     def _features(self, chars: Tensor) -> Tensor:
-        embedded = self.embedding(chars).transpose(1, 2)  # (U, E, C)
-        features = torch.cat([convolution(embedded).amax(-1) for convolution in self.convolutions], -1)  # (U, F)
-        features = self.activation(features)
+        table, convolutions = self.embedding.weight, self.convolutions
+        weights: list[Tensor] = [convolution.weight for convolution in convolutions]  # type: ignore[misc]
+        biases: list[Tensor] = [convolution.bias for convolution in convolutions]  # type: ignore[misc]
+        run = kernels.fast(conv_max, table)
+        features = self.activation(run(chars, table, weights, biases, self.embedding.padding_idx))
         for highway in self.highways:
             features = highway(features)
         return features
+
+
+def conv_max(
+    chars: Tensor, table: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], padding: int | None
+) -> Tensor:
+    """The plain reference: (U, C), (symbols, E), filters (count, E, width), (count,) -> their maxima (U, F)."""
+    embedded = nn.functional.embedding(chars, table, padding)  # (U, C, E)
+    maxima = []
+    for weight, bias in zip(weights, biases, strict=True):
+        # A product with every window, not conv1d: that takes another path, which rounds otherwise, for few words.
+        windows = embedded.unfold(1, weight.shape[-1], 1)  # (U, positions, E, width)
+        responses = nn.functional.linear(windows.flatten(2), weight.flatten(1), bias)
+        maxima.append(responses.amax(1))
+    return torch.cat(maxima, -1)
 
 
 def _convolution(config: CharConfig, width: int, count: int) -> nn.Conv1d:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from pyelmo import kernels
 from pyelmo.config import LstmConfig
 
 # Steps whose input products are computed at once. The gates are the largest array of a run (4C floats a token), so this
@@ -66,7 +67,8 @@ class ProjectedLSTM(nn.Module):
         cells = self.config.cells
         forget = torch.zeros_like(self.bias[0])
         forget[cells : 2 * cells] = self.config.forget_bias
-        return projected_lstm(
+        run = kernels.fast(projected_lstm, inputs)
+        return run(
             inputs, hidden, cell, mask,
             self.input, self.recurrent, self.bias + forget, self.projection,
             self.config.cell_clip, self.config.projection_clip,

@@ -14,6 +14,20 @@ from torch import Tensor, nn
 CHUNK = 1024
 
 
+class AdaptiveSoftmax(nn.Module):
+    """The same interface for a large vocabulary (Grave et al. 2017): rare words in clusters of smaller vectors."""
+
+    def __init__(self, words: int, dim: int, cutoffs: tuple[int, ...]) -> None:
+        super().__init__()
+        self.clusters = nn.AdaptiveLogSoftmaxWithLoss(dim, words, list(cutoffs), div_value=4.0, head_bias=True)
+
+    def forward(self, vectors: Tensor) -> Tensor:  # (M, P) -> (M, V)
+        return self.clusters.log_prob(vectors)
+
+    def nll(self, vectors: Tensor, targets: Tensor) -> Tensor:  # (M, P), (M,) -> (M,)
+        return -self.clusters(vectors, targets).output if len(targets) else vectors.new_zeros(0)
+
+
 class Softmax(nn.Module):
     """Word vectors and biases."""
 

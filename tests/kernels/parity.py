@@ -1,0 +1,54 @@
+"""What the kernels' tests share: where they run, how near a fast path must come, and how that is measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+# Relative error, |fast - reference| / |reference|, of an output or a gradient.
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
+
+# Triton's interpreter runs the kernels on the CPU, slowly: TRITON_INTERPRET=1 pytest tests/kernels
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+# The judge computes in float32, not in the shorter TF32 that torch's convolutions use by default.
+torch.backends.cudnn.allow_tf32 = False
+
+needs_kernels = pytest.mark.skipif(DEVICE == "cpu" and not INTERPRETED, reason="needs a GPU, or TRITON_INTERPRET=1")
+
+
+def gradients(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Of a fixed random weighting of the outputs."""
+    generator = torch.Generator().manual_seed(1)
+    weighted = [
+        (output.float() * torch.randn(output.shape, generator=generator).to(output.device)).sum() for output in outputs
+    ]
+    return list(torch.autograd.grad(torch.stack(weighted).sum(), leaves))
+
+
+def relative_error(got: Tensor, want: Tensor) -> float:
+    assert got.shape == want.shape
+    want = want.double()
+    return ((got.double() - want).norm() / want.norm().clamp_min(1e-12)).item()
+
+
+def check(
+    fast: Callable[[Sequence[Tensor]], Sequence[Tensor]],
+    plain: Callable[[Sequence[Tensor]], Sequence[Tensor]],
+    values: dict[str, Tensor],
+    dtype: torch.dtype,
+) -> None:
+    """Both paths on the same values: the fast one in `dtype`, the plain one in float32; outputs and every gradient."""
+    rounded = {name: value.to(dtype) for name, value in values.items()}
+    leaves = [value.clone().requires_grad_() for value in rounded.values()]
+    judges = [value.float().clone().requires_grad_() for value in rounded.values()]
+    got, want = fast(leaves), plain(judges)
+    for number, (one, other) in enumerate(zip(got, want, strict=True)):
+        assert relative_error(one, other) < TOLERANCE[dtype], f"output {number}"
+    for name, one, other in zip(values, gradients(got, leaves), gradients(want, judges), strict=True):
+        assert relative_error(one, other) < TOLERANCE[dtype], f"gradient of {name}"
