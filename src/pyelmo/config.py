@@ -99,6 +99,7 @@ class ModelConfig:
     bidirectional: bool = True
     softmax: int | None = None  # words it predicts; None where a checkpoint has no softmax
     softmax_shares_words: bool = False  # the softmax weights are the word table
+    softmax_cutoffs: tuple[int, ...] = ()  # adaptive softmax: rarer words beyond each cut get smaller vectors
 
     def __post_init__(self) -> None:
         _check(self.chars is not None or self.words is not None, "a model needs chars or words as input")
@@ -109,9 +110,17 @@ class ModelConfig:
         )
         if self.softmax_shares_words:
             _check(
-                self.words is not None and self.words.size == self.softmax and self.words.dim == self.lstm.dim,
+                self.words is not None
+                and self.softmax in (None, self.words.size)  # a recipe does not know the vocabulary yet
+                and self.words.dim == self.lstm.dim,
                 "softmax_shares_words needs a word table of the softmax's shape",
             )
+
+        cuts = self.softmax_cutoffs
+        if cuts:
+            _check(not self.softmax_shares_words, "an adaptive softmax cannot share the word table")
+            _check(list(cuts) == sorted(set(cuts)) and cuts[0] > 0, f"softmax_cutoffs {list(cuts)} must rise")
+            _check(self.softmax is None or cuts[-1] < self.softmax, "softmax_cutoffs reach beyond the vocabulary")
 
     @property
     def features(self) -> int:
@@ -179,7 +188,7 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     """Check one value against its annotation, converting what plain formats write differently (lists, whole floats)."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
+        if value in (None, "none") and type(None) in arguments:  # TOML has no null
             return None
         hint = next(argument for argument in arguments if argument is not type(None))
         return _typed(value, hint, where)

@@ -21,6 +21,8 @@ import pytest
 import pyelmo
 from pyelmo.cli import VERBS, build_parser, main
 
+TEXT = Path(__file__).parents[2] / "examples" / "banks.txt"
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, clip_model):
@@ -37,8 +39,35 @@ def example_of(verb: str) -> str:
     return re.sub(r"^example: ", "", parser.epilog)
 
 
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory) -> Path:
+    """From raw text to a usable model by two commands: the tiny recipe, in smaller form."""
+    folder = tmp_path_factory.mktemp("trained")
+    shutil.copy(TEXT, folder / "text.txt")
+    small = ["training.words=20000", "training.batch=16", "model.lstm.cells=32", "model.lstm.projection=16"]
+    prepare = ["prepare", str(TEXT), "-o", str(folder / "corpus"), "--tokenised", "--valid", str(TEXT), "-q"]
+    assert main(prepare) == 0
+    changes = [part for change in small for part in ("--set", change)]
+    pretrain = [
+        "pretrain",
+        str(folder / "corpus"),
+        "-o",
+        str(folder / "LMrun"),
+        "--recipe",
+        "tiny-cpu",
+        "--device",
+        "cpu",
+    ]
+    assert main([*pretrain, *changes, "-q"]) == 0
+    return folder
+
+
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_example_in_help_runs(verb, here, capsys):
+def test_the_example_in_help_runs(verb, here, trained, capsys):
+    shutil.copy(trained / "text.txt", "text.txt")
+    shutil.copytree(trained / "LMrun" / "model", "LM")
+    if verb in ("pretrain", "finetune"):
+        shutil.copytree(trained / "corpus", "corpus")
     command = shlex.split(example_of(verb))
     assert command[:2] == ["elmo", verb]
     assert main(command[1:]) == 0
@@ -205,3 +234,46 @@ def test_a_full_disk_is_one_line_and_no_file(here):
         assert run.stderr.startswith("elmo: "), run.stderr
         assert run.stderr.count("\n") == 1, run.stderr
     assert sorted(os.listdir(".")) == ["MODEL", "options_and_weights", "sentences.txt"]
+
+
+def test_a_trained_model_is_usable_at_once(trained, capsys, monkeypatch):
+    monkeypatch.chdir(trained)
+    assert main(["evaluate", "LMrun/model", "text.txt", "--tokenised", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["forward"] < 80  # a uniform guess over its vocabulary is 162
+    assert found["words"] == sum(len(line.split()) + 1 for line in TEXT.read_text().splitlines())
+    assert main(["predict", "LMrun/model", "The bank of the ___ .", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 10
+    Path("one.txt").write_text("The bank lent money .\n")
+    assert main(["score", "LMrun/model", "one.txt", "--json"]) == 0
+    assert [word["word"] for word in json.loads(capsys.readouterr().out)["words"]] == ["The", "bank", "lent", "money", "."]
+
+
+TRAINING_ERRORS = {
+    "no text": (["prepare", "nothing.txt", "-o", "out"], "nothing.txt"),
+    "empty text": (["prepare", "empty.txt", "-o", "out"], "empty"),
+    "one word": (["pretrain", "word", "-o", "out", "--device", "cpu"], "smaller batch or more text"),
+    "unknown key": (["pretrain", "corpus", "-o", "out", "--set", "training.batchsize=3"], "Did you mean 'batch'"),
+    "unknown recipe": (["pretrain", "corpus", "-o", "out", "--recipe", "none-such"], "tiny-cpu"),
+    "no cuda": (["pretrain", "corpus", "-o", "out", "--device", "tpu"], "neither cpu nor cuda"),
+    "no corpus": (["pretrain", "MODEL", "-o", "out"], "no prepared corpus"),
+    "no softmax": (["evaluate", "MODEL", "sentences.txt"], "has no softmax"),
+    "no gap": (["predict", "MODEL", "nothing to fill"], "0 gaps"),
+    "no words": (["evaluate", "LM", "empty.txt"], "no text"),
+}
+
+
+@pytest.mark.parametrize("case", TRAINING_ERRORS)
+def test_bad_input_to_training_is_one_line(here, trained, case, capsys):
+    Path("empty.txt").write_text("\n\n")
+    Path("word.txt").write_text("word\n")
+    shutil.copytree(trained / "LMrun" / "model", "LM")
+    shutil.copytree(trained / "corpus", "corpus")
+    assert main(["prepare", "word.txt", "-o", "word", "-q"]) == 0
+    capsys.readouterr()
+    arguments, message = TRAINING_ERRORS[case]
+    assert main(arguments) == 1
+    error = capsys.readouterr().err.splitlines()
+    assert error[-1].startswith("elmo: ")
+    assert message in error[-1]
+    assert "Traceback" not in "".join(error)

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from conftest import worst
+from support import worst
 
 import pyelmo
 from pyelmo.compat.allennlp import Elmo, ElmoEmbedder, batch_to_ids

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import GOLDEN, make_embedder, worst
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import GOLDEN, make_embedder, worst
 
 import pyelmo
 from pyelmo.errors import InputError
@@ -31,6 +31,19 @@ def test_batch_size_order_and_company_never_change_a_vector(sentences, batch_siz
     again = list(CLIP.stream(sentences, batch_size=batch_size, window=2))
     for vectors, want in zip(again, alone, strict=True):
         assert worst(vectors, want) <= 1e-6
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_thread_or_two_company_changes_no_bit(threads, golden_inputs):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        sentences = [sentence for batch in golden_inputs.values() for sentence in batch]
+        together = CLIP.embed(sentences)
+        for sentence, vectors in zip(sentences, together, strict=True):
+            assert np.array_equal(CLIP.embed([sentence])[0], vectors)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_history_never_changes_a_vector():

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from conftest import GOLDEN, TINY, make_embedder
+from support import GOLDEN, TINY, make_embedder
 
 import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from conftest import FIXTURES, GOLDEN, fixture_folder, worst
+from support import FIXTURES, GOLDEN, fixture_folder, worst
 
 import pyelmo
 from pyelmo.compat.allennlp import Elmo, ElmoEmbedder, batch_to_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import TINY
+from support import TINY
 from torch.autograd import gradcheck
 from torch.func import functional_call
 

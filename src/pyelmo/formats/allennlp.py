@@ -310,6 +310,8 @@ def write_files(model: Pretrained, weights: Path, options: Path, *, force: bool 
     config = model.bilm.config
     if config.chars and config.chars.alphabet != "bytes":
         raise FormatError(f"AllenNLP's format knows only bytes, and this model reads {config.chars.alphabet} symbols")
+    if config.softmax_cutoffs:
+        raise FormatError("AllenNLP's format has no adaptive softmax, and this model has one")
     if config.chars and config.words:
         raise FormatError("AllenNLP's format knows characters or words, and this model reads both")
     if config.words and config.project:

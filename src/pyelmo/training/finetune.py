@@ -1,0 +1,79 @@
+"""Any loaded model -> the same model adapted to a corpus, with perplexity before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyelmo.config import to_dict
+from pyelmo.errors import InputError
+from pyelmo.files import check_output
+from pyelmo.formats import native
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.model.bilm import BiLM
+from pyelmo.text.corpus import Corpus
+from pyelmo.text.lexicon import Lexicon
+from pyelmo.training.evaluate import Perplexity, perplexity
+from pyelmo.training.loop import Result, run, valid_documents
+from pyelmo.training.processes import Processes
+from pyelmo.training.recipe import TrainingConfig
+from pyelmo.training.report import Say
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """`before` is that of the model as it came; where it came without a softmax, with one trained on top of it."""
+
+    before: Perplexity | None
+    after: Perplexity | None
+    result: Result
+
+
+def finetune(
+    model: Pretrained,
+    corpus_folder: str | Path,
+    output: str | Path,
+    config: TrainingConfig,
+    *,
+    processes: Processes | None = None,
+    say: Say | None = None,
+    force: bool = False,
+) -> Tuned:
+    """Train a model further on a prepared corpus; one without a softmax gets one first, the rest of it held still."""
+    processes = processes or Processes()
+    corpus, output = Corpus.open(corpus_folder), Path(output)
+    settings = {"model": to_dict(model.bilm.config), "source": model.source, "training": to_dict(config)}
+    if processes.first:
+        check_output(output, force=True)
+        output.mkdir(exist_ok=True)
+    processes.wait()
+    if model.bilm.softmax is None or model.lexicon.vocab is None:
+        model = with_softmax(model, corpus)
+        result = run(
+            model, corpus, output / "softmax", config, {**settings, "part": "softmax"}, processes=processes, say=say,
+            force=force, only_softmax=True,
+        )  # fmt: skip
+        if not result.finished:
+            return Tuned(None, None, result)
+    documents = valid_documents(corpus)
+    model.bilm.to(processes.device).eval()
+    before = perplexity(model, documents, context="sentence", batch_size=256) if documents else None
+    result = run(model, corpus, output / "all", config, settings, processes=processes, say=say, force=force)
+    if result.finished and processes.first:
+        native.write(model, output / "model", force=True)
+    return Tuned(before, result.valid, result)
+
+
+def with_softmax(model: Pretrained, corpus: Corpus) -> Pretrained:
+    """The same weights under a new softmax over the corpus's vocabulary."""
+    old = model.bilm
+    if old.words is not None and model.lexicon.vocab is None:
+        raise InputError(f"{model.source}: reads words and its vocabulary is not known; give it (--vocab FILE)")
+    vocab = model.lexicon.vocab if old.words is not None else None
+    if vocab is None:
+        vocab = corpus.vocabulary
+    new = BiLM(replace(old.config, softmax=len(vocab), softmax_shares_words=False, softmax_cutoffs=()))
+    new.load_state_dict(old.state_dict(), strict=False)
+    return Pretrained(
+        new, Lexicon(model.lexicon.alphabet, vocab, model.lexicon.reads_words), model.format, model.source
+    )

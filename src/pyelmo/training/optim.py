@@ -1,0 +1,103 @@
+"""Optimisers for a model with one very large table: dense parameters as usual, of the table only the rows of a batch.
+
+K rows of a batch, V rows of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pyelmo.training.recipe import TrainingConfig
+
+BETA1, EPSILON = 0.9, 1e-8
+
+
+@dataclass(frozen=True)
+class RowGradient:
+    """The gradient of some rows of a table."""
+
+    name: str
+    rows: Tensor  # (K,) distinct
+    gradient: Tensor  # (K, ...)
+
+
+class Optimiser:
+    """Adagrad as in the paper's training, or AdamW; the same rule for dense parameters and for single rows."""
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], config: TrainingConfig) -> None:
+        self.config = config
+        self.parameters = dict(parameters)
+        self.steps = 0
+        self.state: dict[str, Tensor] = {}
+        for name, parameter in self.parameters.items():
+            if config.optimiser == "adagrad":
+                self.state[f"{name}/sum"] = torch.full_like(parameter, config.accumulator)
+            else:
+                self.state[f"{name}/first"] = torch.zeros_like(parameter)
+                self.state[f"{name}/second"] = torch.zeros_like(parameter)
+
+    @torch.no_grad()
+    def step(self, lr: float, rows: Mapping[str, RowGradient]) -> None:
+        """Update every parameter that has a gradient, and the rows given."""
+        self.steps += 1
+        found = {name: parameter.grad for name, parameter in self.parameters.items() if name not in rows}
+        dense = {name: gradient for name, gradient in found.items() if gradient is not None}
+        if dense and self.config.optimiser == "adagrad":
+            self._adagrad(dense, lr)
+        elif dense:
+            self._adamw(dense, lr)
+        for name, part in rows.items():
+            self._update_rows(name, part, lr)
+
+    def _adagrad(self, dense: dict[str, Tensor], lr: float) -> None:
+        parameters, gradients = [self.parameters[name].data for name in dense], list(dense.values())
+        sums = [self.state[f"{name}/sum"] for name in dense]
+        torch._foreach_addcmul_(sums, gradients, gradients, 1.0)
+        scales = torch._foreach_sqrt(sums)
+        torch._foreach_addcdiv_(parameters, gradients, scales, -lr)
+
+    def _adamw(self, dense: dict[str, Tensor], lr: float) -> None:
+        parameters, gradients = [self.parameters[name].data for name in dense], list(dense.values())
+        first = [self.state[f"{name}/first"] for name in dense]
+        second = [self.state[f"{name}/second"] for name in dense]
+        beta2 = self.config.beta2
+        if self.config.weight_decay:
+            matrices = [parameter for parameter in parameters if parameter.dim() > 1]
+            torch._foreach_mul_(matrices, 1 - lr * self.config.weight_decay)
+        torch._foreach_lerp_(first, gradients, 1 - BETA1)
+        torch._foreach_mul_(second, beta2)
+        torch._foreach_addcmul_(second, gradients, gradients, 1 - beta2)
+        scales = torch._foreach_sqrt(second)
+        torch._foreach_div_(scales, (1 - beta2**self.steps) ** 0.5)
+        torch._foreach_add_(scales, EPSILON)
+        torch._foreach_addcdiv_(parameters, first, scales, -lr / (1 - BETA1**self.steps))
+
+    def _update_rows(self, name: str, part: RowGradient, lr: float) -> None:
+        """The same rule on rows alone. Adam's moments of a row stand still while no batch touches it."""
+        table, rows, gradient = self.parameters[name].data, part.rows, part.gradient
+        if self.config.optimiser == "adagrad":
+            sums = self.state[f"{name}/sum"]
+            kept = sums[rows].addcmul_(gradient, gradient)
+            sums[rows] = kept
+            table.index_add_(0, rows, gradient / kept.sqrt(), alpha=-lr)
+            return
+        beta2 = self.config.beta2
+        first = self.state[f"{name}/first"][rows].lerp_(gradient, 1 - BETA1)
+        second = self.state[f"{name}/second"][rows].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        self.state[f"{name}/first"][rows] = first
+        self.state[f"{name}/second"][rows] = second
+        scale = second.sqrt_().div_((1 - beta2**self.steps) ** 0.5).add_(EPSILON)
+        table.index_add_(0, rows, first / scale, alpha=-lr / (1 - BETA1**self.steps))
+
+
+def clip_gradients(gradients: list[Tensor], limit: float | None) -> Tensor:
+    """Scale all gradients so that their common norm is at most `limit`; gives the norm before."""
+    norms = torch._foreach_norm(gradients)
+    norm: Tensor = torch.linalg.vector_norm(torch.stack([value.float() for value in norms]))
+    if limit is not None:
+        torch._foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp(max=1.0))
+    return norm

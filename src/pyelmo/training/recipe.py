@@ -1,0 +1,107 @@
+"""A run as a TOML recipe: [model] what to train, [training] how; `--set training.lr=0.1` changes one setting."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pyelmo.config import ModelConfig, from_dict
+from pyelmo.errors import ConfigError, NotFoundError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How a biLM is trained. One of `epochs`, `words` and `minutes` is the budget."""
+
+    seed: int = 1
+    batch: int = 128  # rows of the whole batch, over all processes
+    steps: int = 20  # of truncated back-propagation; the state is carried on
+    # Sentences in random order, another for each direction or the same; or as they stand in the text.
+    streams: Literal["independent", "same", "ordered"] = "independent"
+    loss: Literal["full", "sampled", "adaptive"] = "sampled"
+    samples: int = 8192
+    optimiser: Literal["adagrad", "adamw"] = "adagrad"
+    lr: float = 0.2
+    warmup: int = 0  # steps of linearly rising rate
+    decay: Literal["none", "linear", "cosine"] = "none"  # over the whole budget
+    weight_decay: float = 0.0
+    accumulator: float = 1.0  # Adagrad's start
+    beta2: float = 0.99
+    sum_steps: bool = False  # bilm-tf: the gradient is that of the loss times `steps`
+    clip_norm: float | None = 10.0
+    dropout: float = 0.1
+    precision: Literal["float32", "bf16"] = "float32"
+    epochs: float | None = None
+    words: int | None = None
+    minutes: float | None = None
+    validate_every: int = 2000  # steps
+    checkpoint_every: int = 1000
+    report_every: int = 50
+
+    def __post_init__(self) -> None:
+        budgets = [name for name in ("epochs", "words", "minutes") if getattr(self, name) is not None]
+        if len(budgets) != 1:
+            raise ConfigError(f"training: give one of epochs, words and minutes as the budget, got {budgets or 'none'}")
+        for name in ("batch", "steps", "samples", "lr", "validate_every", "checkpoint_every", "report_every"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"training.{name}: {getattr(self, name)} must be positive")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"training.dropout: {self.dropout} is not between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=lambda: TrainingConfig(epochs=10))
+
+
+def read_recipe(source: str | Path, changes: Sequence[str] = ()) -> Recipe:
+    """A recipe file, or the name of one that comes with the package, with `a.b=c` changes."""
+    path = Path(source)
+    if not path.is_file():
+        path = RECIPES / f"{source}.toml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in RECIPES.glob("*.toml")))
+        raise NotFoundError(f"{source}: no such recipe file, and none of that name in the box ({known})")
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file ({error})") from error
+    for change in changes:
+        _set(values, change)
+    try:
+        return from_dict(Recipe, values)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+RECIPES = Path(__file__).parent.parent / "recipes"
+BUDGETS = {"training.epochs", "training.words", "training.minutes"}
+
+
+def _set(values: dict[str, Any], change: str) -> None:
+    name, equals, text = change.partition("=")
+    keys = name.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {change}: write it as part.setting=value, for example training.lr=0.1")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()  # a word needs no quotes
+    if name.strip() in BUDGETS:  # a new budget takes the place of the recipe's
+        for budget in BUDGETS:
+            values.get("training", {}).pop(budget.split(".")[1], None)
+    table = values
+    for key in keys[:-1]:
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {change}: {key} is not a table")
+    table[keys[-1]] = value

@@ -1,0 +1,70 @@
+"""What a run tells: a line for people, a JSON line for programs, TensorBoard on request."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyelmo.errors import missing_extra
+
+log = logging.getLogger("pyelmo")
+Say = Callable[[str], None]
+
+
+class Report:
+    """Writes to `log.jsonl` in the run's folder and says a short line; silent in all processes but the first."""
+
+    def __init__(self, folder: Path, say: Say | None = None, *, tensorboard: bool = False, active: bool = True) -> None:
+        self.active = active
+        self.say = say or log.info
+        self.path = folder / "log.jsonl"
+        self.board: Any = None
+        if tensorboard and active:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise missing_extra("tensorboard", "--tensorboard") from None
+            self.board = SummaryWriter(str(folder / "tensorboard"))
+
+    def step(self, *, step: int, words: int, losses: list[float], rate: float, lr: float, left: float | None) -> None:
+        """`rate` in words a second, `left` in seconds."""
+        loss = sum(losses) / len(losses)
+        parts = [f"step {step:,}", f"words {words:,}", f"loss {loss:.4f}", f"perplexity {_exp(loss):,.1f}"]
+        parts += [f"{rate:,.0f} words/s"] + ([f"{_clock(left)} left"] if left is not None else [])
+        self._tell(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
+
+    def validation(self, *, step: int, words: int, forward: float, backward: float | None, average: float) -> None:
+        directions = f"forward {forward:,.1f}" + ("" if backward is None else f", backward {backward:,.1f}")
+        self._tell(
+            f"step {step:,} | held-out perplexity: {directions}, average {average:,.1f}",
+            "valid", step=step, words=words, forward=forward, backward=backward, average=average,
+        )  # fmt: skip
+
+    def note(self, text: str, **values: Any) -> None:
+        self._tell(text, "note", text=text, **values)
+
+    def _tell(self, line: str, kind: str, **values: Any) -> None:
+        if not self.active:
+            return
+        self.say(line)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": kind, "time": round(time.time(), 1), **values}) + "\n")
+        if self.board is not None:
+            for name, value in values.items():
+                if isinstance(value, float) and "step" in values:
+                    self.board.add_scalar(f"{kind}/{name}", value, values["step"])
+
+
+def _exp(loss: float) -> float:
+    return math.exp(loss) if loss < 50 else math.inf
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

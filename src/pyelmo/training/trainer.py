@@ -1,0 +1,152 @@
+"""One step of training: a batch of word types -> losses of both directions -> gradients -> new weights.
+
+N directions, B rows of this process, T steps, P vector, U distinct types, M = N * B * T places, K touched rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pyelmo import kernels
+from pyelmo.errors import ConfigError
+from pyelmo.kernels.softmax import draw_negatives, sampled_nll, touched
+from pyelmo.model.bilm import BiLM
+from pyelmo.model.lstm import State
+from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
+from pyelmo.training.optim import Optimiser, RowGradient, clip_gradients
+from pyelmo.training.processes import Processes
+from pyelmo.training.recipe import TrainingConfig
+
+# Random numbers of a step come from its number: a resumed run draws the same, with nothing to store.
+SEED_STEP, SEED_RANK = 1_000_003, 7_919
+
+
+@dataclass(frozen=True)
+class TypeTables:
+    """What the model reads and predicts for every word type of a corpus, on the training device."""
+
+    chars: Tensor | None  # (types, C)
+    words: Tensor | None  # (types,)
+    targets: Tensor  # (types,) numbers in the softmax's vocabulary
+
+
+@dataclass(frozen=True)
+class StepBatch:
+    """The types of one step: each distinct one once, and where they stand."""
+
+    types: Tensor  # (U,)
+    inputs: Tensor  # (N, B, T) which of the U types
+    targets: Tensor  # (N, B, T) type ids
+
+
+class Trainer:
+    """A biLM in training: its optimiser, its carried state, and the step."""
+
+    def __init__(
+        self,
+        bilm: BiLM,
+        tables: TypeTables,
+        config: TrainingConfig,
+        processes: Processes,
+        *,
+        only_softmax: bool = False,
+    ) -> None:
+        if bilm.softmax is None:
+            raise ConfigError("a model without a softmax cannot be trained as a language model")
+        if config.loss == "adaptive" and not isinstance(bilm.softmax, AdaptiveSoftmax):
+            raise ConfigError("training.loss: adaptive needs model.softmax_cutoffs, for example [2000, 10000]")
+        if config.loss == "sampled" and not isinstance(bilm.softmax, Softmax):
+            raise ConfigError("training.loss: sampled needs a softmax without cutoffs")
+        if config.batch % processes.count:
+            raise ConfigError(f"training.batch: {config.batch} rows cannot be shared by {processes.count} processes")
+        self.bilm, self.tables, self.config, self.processes = bilm, tables, config, processes
+        self.only_softmax = only_softmax
+        bilm.lstm.dropout.p = config.dropout
+        named = {
+            name: parameter
+            for name, parameter in bilm.named_parameters()
+            if not only_softmax or name.startswith("softmax.")
+        }
+        self.optimiser = Optimiser(named, config)
+        self.state: State | None = None
+        self.negatives = torch.Generator(device=processes.device)
+        # The first step whose loss or gradient was not finite; kept on the device so that no step waits for it.
+        self.bad_step = torch.zeros((), dtype=torch.long, device=processes.device)
+
+    def step(self, batch: StepBatch, lr: float) -> Tensor:
+        """Train on one batch; gives the mean loss of each direction (N,) over all processes."""
+        number = self.optimiser.steps + 1
+        torch.manual_seed(self.config.seed * SEED_STEP + number * SEED_RANK + self.processes.rank)
+        self.bilm.train()
+        self.bilm.zero_grad(set_to_none=True)
+        bf16 = self.config.precision == "bf16"
+        with torch.autocast(self.processes.device.type, torch.bfloat16, enabled=bf16):
+            top = self._read(batch)
+            losses, rows = self._losses(top, batch.targets, number)
+        places = losses.numel() * self.processes.count
+        scale = self.config.steps if self.config.sum_steps else 1
+        (losses.sum() * (scale / places)).backward()
+        means = losses.detach().sum((1, 2)) * (len(losses) / places)
+        self._update(rows, means, lr, number)
+        return means
+
+    def _read(self, batch: StepBatch) -> Tensor:  # -> (N, B, T, P)
+        with torch.set_grad_enabled(not self.only_softmax):
+            chars = None if self.tables.chars is None else self.tables.chars[batch.types].int()
+            words = None if self.tables.words is None else self.tables.words[batch.types]
+            vectors = self.bilm.encode_words(chars, words)  # (U, P)
+            tokens = nn.functional.embedding(batch.inputs, vectors)
+            outputs, state = self.bilm.lstm(tokens, self.state)
+        self.state = state.detach()
+        top: Tensor = outputs[-1]
+        return top
+
+    def _losses(self, top: Tensor, types: Tensor, number: int) -> tuple[Tensor, dict[str, RowGradient]]:
+        """The loss of every place (N, B, T), and the leaves that stand for rows of the softmax's table."""
+        softmax = self.bilm.softmax
+        targets = self.tables.targets[types]
+        vectors, flat = top.flatten(0, 2), targets.flatten()
+        if self.config.loss != "sampled":
+            assert softmax is not None
+            return softmax.nll(vectors, flat).view(targets.shape), {}
+        assert isinstance(softmax, Softmax)
+        words = len(softmax.bias)
+        self.negatives.manual_seed(self.config.seed * SEED_STEP + number)
+        drawn = draw_negatives(words, min(self.config.samples, words - 1), self.negatives)
+        # All processes use the same rows, so that their gradients add up in one message whatever the vocabulary.
+        everyone = self.processes.gather(flat)
+        used = touched(everyone, drawn.ids)
+        mine = used.targets[self.processes.rank * len(flat) : (self.processes.rank + 1) * len(flat)]
+        weight = softmax.weight.detach()[used.ids].requires_grad_()
+        bias = softmax.bias.detach()[used.ids].requires_grad_()
+        nll = kernels.fast(sampled_nll, vectors)
+        losses = nll(
+            vectors, mine, weight, bias, used.negatives, drawn.log_expected(flat), drawn.log_expected(drawn.ids)
+        )
+        rows = {
+            name: RowGradient(name, used.ids, leaf)
+            for name, leaf in (("softmax.weight", weight), ("softmax.bias", bias))
+        }
+        return losses.view(targets.shape), rows
+
+    def _update(self, leaves: dict[str, RowGradient], means: Tensor, lr: float, number: int) -> None:
+        rows = {}
+        for name, leaf in leaves.items():
+            assert leaf.gradient.grad is not None
+            shared = "words.weight" if name == "softmax.weight" and self.bilm.config.softmax_shares_words else None
+            if shared is None:
+                rows[name] = RowGradient(name, leaf.rows, leaf.gradient.grad)
+            else:  # the table's gradient is dense already, as the input's
+                table = self.optimiser.parameters[shared].grad
+                assert table is not None
+                table.index_add_(0, leaf.rows, leaf.gradient.grad)
+        dense = [p.grad for n, p in self.optimiser.parameters.items() if p.grad is not None and n not in rows]
+        gradients = [*dense, *(part.gradient for part in rows.values())]
+        self.processes.add([*gradients, means])
+        norm = clip_gradients(gradients, self.config.clip_norm)
+        fine = torch.isfinite(norm) & torch.isfinite(means).all()
+        self.bad_step = torch.where(fine | (self.bad_step > 0), self.bad_step, number)
+        self.optimiser.step(lr, rows)

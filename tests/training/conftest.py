@@ -1,0 +1,34 @@
+"""A small corpus, prepared once, and small runs over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig
+from pyelmo.text.prepare import prepare
+from pyelmo.training.recipe import Recipe, TrainingConfig
+
+TEXT = Path(__file__).parents[2] / "examples" / "banks.txt"
+SMALL = ModelConfig(
+    chars=CharConfig(max_length=12, dim=4, filters=((1, 8), (2, 8)), highways=1),
+    lstm=LstmConfig(cells=16, projection=8),
+)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "corpus"
+    prepare([TEXT], folder, tokenised=True, vocab_size=100, valid_inputs=[TEXT])
+    return folder
+
+
+def recipe(model: ModelConfig = SMALL, **training: object) -> Recipe:
+    settings = {
+        "batch": 8, "steps": 10, "samples": 32, "optimiser": "adamw", "lr": 0.01, "clip_norm": 1.0, "dropout": 0.1,
+        "words": 800, "report_every": 5, "checkpoint_every": 4, "validate_every": 1000,
+    }  # fmt: skip
+    if {"epochs", "minutes"} & training.keys():
+        del settings["words"]
+    return Recipe(model=model, training=TrainingConfig(**{**settings, **training}))

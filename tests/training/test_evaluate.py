@@ -1,0 +1,80 @@
+"""Perplexity, scores and guesses agree with each other and with the definition."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from support import GOLDEN
+
+import pyelmo
+from pyelmo.errors import InputError
+from pyelmo.training.evaluate import perplexity, predict, score
+from pyelmo.training.loop import pretrain
+
+from .conftest import TEXT, recipe
+
+SENTENCES = [line.split() for line in TEXT.read_text().splitlines()[:40]]
+
+
+@pytest.fixture(scope="module")
+def model(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "run"
+    pretrain(corpus, folder, recipe(words=12_000))
+    return pyelmo.load(folder / "model").pretrained
+
+
+@pytest.mark.parametrize("context", ["sentence", "document"])
+def test_perplexity_does_not_depend_on_the_batch_size(model, context):
+    documents = [SENTENCES[:7], SENTENCES[7:8], SENTENCES[8:]]
+    found = {size: perplexity(model, documents, context=context, batch_size=size) for size in (1, 2, 32)}
+    for other in (found[2], found[32]):
+        assert other.forward == pytest.approx(found[1].forward, rel=1e-6)
+        assert other.backward == pytest.approx(found[1].backward, rel=1e-6)
+        assert (other.words, other.unknown) == (found[1].words, found[1].unknown)
+    assert found[1].words == sum(len(sentence) + 1 for sentence in SENTENCES)
+
+
+def test_a_sentence_s_perplexity_is_the_definition(model):
+    vocab, bilm = model.lexicon.vocab, model.bilm
+    sentence = SENTENCES[0]
+    embedder = pyelmo.Embedder(model)
+    with torch.no_grad():
+        top = bilm(embedder.batch([sentence])).values[-1, 0]
+        forward, backward = (bilm.softmax(half) for half in top.chunk(2, -1))
+    marked = [vocab.begin, *sentence, vocab.end]
+    ahead = [float(forward[place, vocab[marked[place + 1]]]) for place in range(len(marked) - 1)]
+    behind = [float(backward[place, vocab[marked[place - 1]]]) for place in range(1, len(marked))]
+    found = perplexity(model, [[sentence]], context="sentence")
+    assert found.forward == pytest.approx(math.exp(-sum(ahead) / len(ahead)), rel=1e-4)
+    assert found.backward == pytest.approx(math.exp(-sum(behind) / len(behind)), rel=1e-4)
+    scores = next(score(model, [sentence]))
+    assert [s.word for s in scores] == sentence
+    assert [s.forward for s in scores] == pytest.approx(ahead[:-1], abs=1e-4)
+    assert [s.backward for s in scores] == pytest.approx(behind[1:], abs=1e-4)
+
+
+def test_unknown_words_are_counted(model):
+    found = perplexity(model, [[["The", "bank", "zyzzyva", "."]]])
+    assert found.unknown == 1
+    assert [s.known for s in next(score(model, [["bank", "zyzzyva"]]))] == [True, False]
+
+
+def test_a_guess_s_directions_are_the_scores_of_that_word(model):
+    guesses = predict(model, ["The", "bank", "of", "the"], ["."], count=5)
+    assert [g.probability for g in guesses] == sorted((g.probability for g in guesses), reverse=True)
+    filled = next(score(model, [["The", "bank", "of", "the", guesses[0].word, "."]]))[4]
+    assert guesses[0].forward == pytest.approx(filled.forward, abs=1e-4)
+    assert guesses[0].backward == pytest.approx(filled.backward, abs=1e-4)
+    assert not {"<S>", "</S>", "<UNK>"} & {g.word for g in guesses}
+
+
+def test_no_text_and_no_softmax_are_one_clear_error(model, clip_model):
+    with pytest.raises(InputError, match="no text"):
+        perplexity(model, [[]])
+    with pytest.raises(InputError, match="has no softmax"):
+        perplexity(pyelmo.load(clip_model).pretrained, [SENTENCES])
+    with pytest.raises(InputError, match="--vocab"):
+        next(score(pyelmo.load(GOLDEN / "bilm-tf-training" / "bilm_chars_skip" / "model.ckpt-180").pretrained, [["a"]]))
+    assert next(score(model, [[]])) == []
