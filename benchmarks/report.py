@@ -13,18 +13,22 @@ from typing import Any
 def machine() -> dict[str, Any]:
     import torch
 
-    here = Path(__file__).parent
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=here).stdout
-    dirty = subprocess.run(["git", "status", "--porcelain", "src"], capture_output=True, text=True, cwd=here).stdout
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": commit.strip() + ("+changes" if dirty.strip() else ""),
+        "commit": os.environ.get("PYELMO_COMMIT") or _commit(),  # a copy without its history is told from outside
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
+
+
+def _commit() -> str:
+    here = Path(__file__).parent
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=here).stdout
+    dirty = subprocess.run(["git", "status", "--porcelain", "../src"], capture_output=True, text=True, cwd=here).stdout
+    return commit.strip() + ("+changes" if dirty.strip() else "")
 
 
 def _cpu() -> str:
