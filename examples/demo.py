@@ -6,17 +6,17 @@ sentences, for some seconds. It then embeds four sentences that are not in that 
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from pyelmo import BiLM, Embedder, ModelConfig, Vocabulary
-from pyelmo.config import CharConfig, LstmConfig
-from pyelmo.formats.pretrained import Pretrained
-from pyelmo.text.characters import Bytes
-from pyelmo.text.lexicon import Lexicon
+import pyelmo
+from pyelmo.text.prepare import prepare
+from pyelmo.training.loop import pretrain
+from pyelmo.training.recipe import read_recipe
 
 TEXT = Path(__file__).parent / "banks.txt"
 SENTENCES = [
@@ -25,59 +25,26 @@ SENTENCES = [
     "The widow kept her savings in the bank .",
     "On Friday the bank lent the farmer some cash .",
 ]
-
-
-def train(sentences: list[list[str]], epochs: int = 12) -> Embedder:
-    """The joint log likelihood of both directions, with a full softmax over the few words there are."""
-    torch.manual_seed(1)
-    words = [word for sentence in sentences for word in sentence]
-    vocab = Vocabulary.from_counts({word: words.count(word) for word in set(words)})
-    config = ModelConfig(
-        chars=CharConfig(max_length=20, filters=((1, 16), (2, 32), (3, 48)), highways=1),
-        lstm=LstmConfig(cells=128, projection=32),
-        softmax=len(vocab),
-    )
-    bilm = BiLM(config, dropout=0.1)
-    embedder = Embedder(Pretrained(bilm, Lexicon(Bytes(20), vocab), "demo", "examples/banks.txt"))
-    optimiser = torch.optim.Adam(bilm.parameters(), lr=0.004)
-    order = np.random.default_rng(1)
-    for epoch in range(epochs):
-        bilm.train()
-        losses = []
-        for rows in np.array_split(order.permutation(len(sentences)), len(sentences) // 32):
-            loss = joint_loss(embedder, [sentences[row] for row in rows], vocab)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
-        print(f"  epoch {epoch + 1:2d}: perplexity {np.exp(np.mean(losses)):6.1f}", flush=True)
-    bilm.eval()
-    return embedder
-
-
-def joint_loss(embedder: Embedder, sentences: list[list[str]], vocab: Vocabulary) -> torch.Tensor:
-    """Mean of the two directions: forward states predict the next word, backward states the one before."""
-    layers = embedder.bilm(embedder.batch(sentences))
-    forward, backward = layers.values[-1].chunk(2, -1)
-    width = layers.mask.shape[1]
-    marked = [[vocab.begin, *sentence, vocab.end] for sentence in sentences]
-    targets = torch.tensor([[vocab[word] for word in row] + [0] * (width - len(row)) for row in marked])
-    real = layers.mask[:, 1:]  # a place and its right neighbour are both tokens
-    softmax = embedder.bilm.softmax
-    assert softmax is not None
-    ahead = softmax.nll(forward[:, :-1][real], targets[:, 1:][real])
-    behind = softmax.nll(backward[:, 1:][real], targets[:, :-1][real])
-    return (ahead.mean() + behind.mean()) / 2
+SMALLER = [
+    "training.batch=16",
+    "training.steps=12",
+    "training.loss=full",
+    "training.epochs=12",
+    "training.report_every=60",
+]
 
 
 def main() -> None:
     torch.set_num_threads(1)  # so small a model gains nothing from more
-    start = time.perf_counter()
     print(f"training a tiny biLM on {TEXT.name} (no pretrained model is in the box yet)")
-    embedder = train([line.split() for line in TEXT.read_text("utf-8").splitlines()])
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        prepare([TEXT], Path(folder) / "corpus", tokenised=True)
+        pretrain(Path(folder) / "corpus", Path(folder) / "run", read_recipe("tiny-cpu", SMALLER), say=print)
+        model = pyelmo.load(Path(folder) / "run" / "model")
     print(f"trained in {time.perf_counter() - start:.0f} s\n")
 
-    vectors = embedder.embed([sentence.split() for sentence in SENTENCES], layers="top")
+    vectors = model.embed([sentence.split() for sentence in SENTENCES], layers="top")
     banks = np.stack([v[s.split().index("bank")] for v, s in zip(vectors, SENTENCES, strict=True)])
     banks /= np.linalg.norm(banks, axis=1, keepdims=True)
     cosines = banks @ banks.T

@@ -246,7 +246,13 @@ def test_a_trained_model_is_usable_at_once(trained, capsys, monkeypatch):
     assert len(json.loads(capsys.readouterr().out)) == 10
     Path("one.txt").write_text("The bank lent money .\n")
     assert main(["score", "LMrun/model", "one.txt", "--json"]) == 0
-    assert [word["word"] for word in json.loads(capsys.readouterr().out)["words"]] == ["The", "bank", "lent", "money", "."]
+    assert [word["word"] for word in json.loads(capsys.readouterr().out)["words"]] == [
+        "The",
+        "bank",
+        "lent",
+        "money",
+        ".",
+    ]
 
 
 TRAINING_ERRORS = {

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyelmo.errors import InputError
 
-HELP = "train a biLM on a prepared corpus; the same command again goes on where it stopped"
-EXAMPLE = "elmo pretrain corpus -o run --recipe tiny-cpu --set training.minutes=0.05"
+if TYPE_CHECKING:
+    from pyelmo.training.processes import Processes
+
+HELP = "train a biLM on a prepared corpus or on text; the same command again goes on where it stopped"
+EXAMPLE = "elmo pretrain text.txt -o run --recipe tiny-cpu --set training.minutes=0.05"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="DIR", help="what elmo prepare made")
+    parser.add_argument(
+        "corpus", metavar="DIR", help="what elmo prepare made; or a text file, prepared into OUT.corpus"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the run's folder; the model is OUT/model")
+    parser.add_argument("--language", default="general", help="of a text file: en, ko, ko-morph or general")
+    parser.add_argument(
+        "--vocab-size", type=int, default=20_000, help="words predicted, of a text file (default: 20000)"
+    )
     parser.add_argument("--recipe", default="tiny-cpu", help="a TOML file, or tiny-cpu, small, medium, original")
     parser.add_argument("--tensorboard", action="store_true", help="also write OUT/tensorboard (extra: tensorboard)")
     add_training(parser)
@@ -44,11 +55,29 @@ def run(args: argparse.Namespace) -> None:
     here = processes.join(check_device(args.device))
     try:
         pretrain(
-            args.corpus, args.output, recipe, processes=here, say=quiet if args.quiet else say,
+            corpus_of(args, here), args.output, recipe, processes=here, say=quiet if args.quiet else say,
             tensorboard=args.tensorboard, force=args.force,
         )  # fmt: skip
     finally:
         processes.leave()
+
+
+def corpus_of(args: argparse.Namespace, here: Processes) -> Path:
+    """The prepared corpus given, or one made of the text file given (once: a second run finds it there)."""
+    from pyelmo.text.prepare import prepare
+
+    source = Path(args.corpus)
+    if not source.is_file():
+        return source
+    output = Path(args.output)
+    corpus = output.with_name(f"{output.name}.corpus")
+    if here.first and (args.force or not corpus.is_dir()):
+        prepare(
+            [source], corpus, language=args.language, vocab_size=args.vocab_size, valid_fraction=0.02,
+            progress=not args.quiet, force=args.force,
+        )  # fmt: skip
+    here.wait()
+    return corpus
 
 
 def check_device(device: str | None) -> str | None:

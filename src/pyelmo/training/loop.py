@@ -197,7 +197,7 @@ class _Run:
                 self._check_finite()
                 now = time.monotonic()
                 rate = (words - reported[1]) / max(1e-9, now - reported[0])
-                left = seconds / max(1e-9, progress) * (1 - progress) if progress else None
+                left = max(0.0, seconds / progress * (1 - progress)) if progress else None
                 self.report.step(
                     step=step, words=words, losses=means.tolist(), rate=rate, lr=self._lr(step, progress), left=left
                 )
@@ -212,6 +212,7 @@ class _Run:
                 return Result(False, step, words, None)
             if step % self.config.validate_every == 0:
                 self._validate(position)
+                reported = (time.monotonic(), words)  # its time is not the training's
         raise AssertionError("a stream has no end")
 
     def _progress(self, words: int, seconds: float) -> float:

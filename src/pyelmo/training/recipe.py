@@ -26,6 +26,7 @@ class TrainingConfig:
     steps: int = 20  # of truncated back-propagation; the state is carried on
     # Sentences in random order, another for each direction or the same; or as they stand in the text.
     streams: Literal["independent", "same", "ordered"] = "independent"
+    zero_starts: bool = True  # a sentence at the start of a window begins with a zero state, as in embedding
     loss: Literal["full", "sampled", "adaptive"] = "sampled"
     samples: int = 8192
     optimiser: Literal["adagrad", "adamw"] = "adagrad"

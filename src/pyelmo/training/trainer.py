@@ -16,6 +16,7 @@ from pyelmo.kernels.softmax import draw_negatives, sampled_nll, touched
 from pyelmo.model.bilm import BiLM
 from pyelmo.model.lstm import State
 from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
+from pyelmo.text.pieces import END_ID
 from pyelmo.training.optim import Optimiser, RowGradient, clip_gradients
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
@@ -99,10 +100,19 @@ class Trainer:
             words = None if self.tables.words is None else self.tables.words[batch.types]
             vectors = self.bilm.encode_words(chars, words)  # (U, P)
             tokens = nn.functional.embedding(batch.inputs, vectors)
-            outputs, state = self.bilm.lstm(tokens, self.state)
+            outputs, state = self.bilm.lstm(tokens, self._start(batch))
         self.state = state.detach()
         top: Tensor = outputs[-1]
         return top
+
+    def _start(self, batch: StepBatch) -> State | None:
+        """The carried state; zero in rows whose window begins with a sentence, so that the model meets what embedding
+        gives it: a sentence by itself."""
+        if self.state is None or not self.config.zero_starts:
+            return self.state
+        begins = batch.types[batch.inputs[:, :, 0]] <= END_ID  # (N, B): types 0 and 1 are the marks
+        keep = ~begins[None, :, :, None]
+        return State(self.state.hidden * keep, self.state.cell * keep)
 
     def _losses(self, top: Tensor, types: Tensor, number: int) -> tuple[Tensor, dict[str, RowGradient]]:
         """The loss of every place (N, B, T), and the leaves that stand for rows of the softmax's table."""
