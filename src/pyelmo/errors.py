@@ -7,6 +7,7 @@
     │   └── UnsafeFileError a file wants to run code
     ├── NotFoundError       a model, file or name that is not there                      (also a FileNotFoundError)
     ├── OutputError         something cannot be written                                  (also an OSError)
+    ├── DivergedError       a training run whose loss is no longer a number              (also an ArithmeticError)
     └── MissingExtraError   an optional dependency is not installed                      (also an ImportError)
 
 A message says what, where, got, and what to do. The command line prints it as one line.
@@ -41,6 +42,10 @@ class NotFoundError(PyelmoError, FileNotFoundError):
 
 class OutputError(PyelmoError, OSError):
     """Something that cannot be written."""
+
+
+class DivergedError(PyelmoError, ArithmeticError):
+    """A training run whose loss or gradient is no longer a number."""
 
 
 class MissingExtraError(PyelmoError, ImportError):

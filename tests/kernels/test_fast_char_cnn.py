@@ -9,17 +9,12 @@ from torch import Tensor, nn
 
 pytest.importorskip("triton")
 from pyelmo.kernels.char_cnn import fast_conv_max
+from pyelmo.model.char_cnn import conv_max
 
 pytestmark = [pytest.mark.gpu, needs_kernels]
 
 FILTERS = [(1, 4), (2, 8), (3, 8), (7, 16)] if INTERPRETED else [(1, 32), (2, 32), (3, 64), (6, 200), (7, 300)]
 WORDS = 21 if INTERPRETED else 1003
-
-
-def plain_conv_max(chars, table, weights, biases, padding):  # type: ignore[no-untyped-def]
-    embedded = nn.functional.embedding(chars, table, padding).transpose(1, 2)
-    parts = zip(weights, biases, strict=True)
-    return torch.cat([nn.functional.conv1d(embedded, weight, bias).amax(-1) for weight, bias in parts], -1)
 
 
 def spelled(words: int = WORDS, length: int = 50, symbols: int = 262) -> Tensor:
@@ -69,7 +64,7 @@ def test_features_and_gradients_agree(dtype, dim, padding):
     chars = spelled()
     check(
         lambda leaves: arranged(fast_conv_max, chars, padding, leaves),
-        lambda leaves: arranged(plain_conv_max, chars, padding, leaves),
+        lambda leaves: arranged(conv_max, chars, padding, leaves),
         parameters(dim), dtype,
     )  # fmt: skip
 
@@ -77,7 +72,7 @@ def test_features_and_gradients_agree(dtype, dim, padding):
 def test_rows_just_as_long_as_the_widest_filter_have_one_position_for_it():
     chars = spelled(words=9, length=7)
     values = list(parameters(16).values())
-    got, want = (arranged(function, chars, 0, values)[0] for function in (fast_conv_max, plain_conv_max))
+    got, want = (arranged(function, chars, 0, values)[0] for function in (fast_conv_max, conv_max))
     assert relative_error(got, want) < TOLERANCE[torch.float32]
 
 

@@ -20,12 +20,12 @@ from support import GOLDEN, fixture_folder
 
 import pyelmo
 from pyelmo.config import WordConfig, to_dict
-from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError, OutputError
+from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.text.prepare import prepare
 from pyelmo.training import checkpoint
 from pyelmo.training.evaluate import perplexity
 from pyelmo.training.finetune import finetune
-from pyelmo.training.loop import DivergedError, pretrain
+from pyelmo.training.loop import pretrain
 from pyelmo.training.recipe import RECIPES, read_recipe
 
 from .conftest import SMALL, TEXT, recipe
@@ -196,6 +196,13 @@ def test_the_paper_s_recipe_is_the_paper_s():
 def test_a_wrong_setting_is_one_clear_error(changes, message):
     with pytest.raises(ConfigError, match=message):
         read_recipe("tiny-cpu", changes)
+
+
+def test_several_processes_have_no_budget_in_minutes(corpus, tmp_path):
+    from pyelmo.training.processes import Processes
+
+    with pytest.raises(ConfigError, match="words or epochs"):
+        pretrain(corpus, tmp_path / "run", recipe(minutes=1), processes=Processes(rank=1, count=2))
 
 
 def test_a_new_budget_takes_the_place_of_the_recipe_s():

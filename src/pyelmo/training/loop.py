@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from pyelmo.config import ModelConfig, to_dict
-from pyelmo.errors import InputError, OutputError, PyelmoError
+from pyelmo.errors import ConfigError, DivergedError, InputError, OutputError
 from pyelmo.files import write_text
 from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
@@ -32,9 +32,7 @@ from pyelmo.training.recipe import Recipe, TrainingConfig
 from pyelmo.training.report import Report, Say
 from pyelmo.training.trainer import Trainer
 
-
-class DivergedError(PyelmoError):
-    """The loss or a gradient is no longer a number."""
+STOP_EVERY = 10  # steps after which several processes ask each other whether a signal came: asking makes them wait
 
 
 @dataclass(frozen=True)
@@ -98,6 +96,8 @@ def run(
     only_softmax: bool = False,
 ) -> Result:
     """Train any model on a corpus in a folder of its own."""
+    if processes.count > 1 and config.minutes is not None:
+        raise ConfigError("training.minutes: several processes keep no common time; give words or epochs as the budget")
     if processes.first:
         _open_folder(output, settings, force=force)
     processes.wait()
@@ -192,7 +192,8 @@ class _Run:
             seconds = time.monotonic() - began
             done = self._progress(words, seconds) >= 1
             position = checkpoint.Position(step, words, seconds, streams, self.settings)
-            ending = done or self.processes.any(stopped.is_set())
+            asked = (step % STOP_EVERY == 0 or self.processes.count == 1) and self.processes.any(stopped.is_set())
+            ending = done or asked
             if step % self.config.report_every == 0 or ending:
                 self._check_finite()
                 now = time.monotonic()
