@@ -53,6 +53,8 @@ def _existing(path: Path) -> Path:
 
 
 def _locate(source: str | Path) -> Path:
+    if not str(source):
+        raise InputError("the model's name is empty; give a folder, a file, a name in the box or a Hub id")
     path = Path(source)
     if path.exists() or bilm_prefix(path):
         return path

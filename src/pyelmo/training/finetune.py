@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from pyelmo.config import to_dict
 from pyelmo.errors import InputError
 from pyelmo.files import check_output
@@ -48,6 +50,7 @@ def finetune(
         output.mkdir(exist_ok=True)
     processes.wait()
     if model.bilm.softmax is None or model.lexicon.vocab is None:
+        torch.manual_seed(config.seed)
         model = with_softmax(model, corpus)
         result = run(
             model, corpus, output / "softmax", config, {**settings, "part": "softmax"}, processes=processes, say=say,

@@ -32,6 +32,7 @@ from pyelmo.training.recipe import Recipe, TrainingConfig
 from pyelmo.training.report import Report, Say
 from pyelmo.training.trainer import Trainer
 
+VALID_WORDS = 300_000  # held-out words that a run validates on; elmo evaluate takes any amount
 STOP_EVERY = 10  # steps after which several processes ask each other whether a signal came: asking makes them wait
 
 
@@ -146,9 +147,16 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
 
 
 def valid_documents(corpus: Corpus) -> list[Document]:
-    """The held-out sentences as words, each by itself: a corpus keeps no limits of documents."""
+    """The first held-out sentences as words, each by itself: a corpus keeps no limits of documents."""
     types = corpus.types
-    return [[[types[number] for number in ids.tolist()]] for ids in corpus.sentences("valid")]
+    documents: list[Document] = []
+    words = 0
+    for ids in corpus.sentences("valid"):
+        documents.append([[types[number] for number in ids.tolist()]])
+        words += len(ids)
+        if words >= VALID_WORDS:
+            break
+    return documents
 
 
 @contextlib.contextmanager
