@@ -220,6 +220,7 @@ def test_an_unknown_recipe_names_the_known_ones(tmp_path):
 def test_bad_corpora_are_one_clear_error(corpus, tmp_path):
     with pytest.raises(InputError, match="Use a smaller batch or more text"):
         pretrain(corpus, tmp_path / "run", recipe(batch=4000, steps=100))
+    assert pretrain(corpus, tmp_path / "run", recipe()).finished  # the failed start is not in the way
     shutil.copytree(corpus, tmp_path / "flipped")
     shard = tmp_path / "flipped" / "train-00000.bin"
     data = bytearray(shard.read_bytes())
@@ -237,6 +238,9 @@ def test_a_folder_of_another_run_is_not_touched(corpus, tmp_path):
     with pytest.raises(OutputError, match="other settings"):
         pretrain(corpus, tmp_path / "run", recipe(lr=0.5))
     assert all(torch.equal(weights(tmp_path / "run")[name], tensor) for name, tensor in before.items())
+    (tmp_path / "file").write_text("years of work")
+    with pytest.raises(OutputError, match="not a training run"):
+        pretrain(corpus, tmp_path / "file", recipe())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(OutputError, match="not a training run"):

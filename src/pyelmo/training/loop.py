@@ -130,14 +130,15 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
     """Make the run's folder, or make sure that it belongs to a run with these settings."""
     recipe = output / "recipe.json"
     text = json.dumps(settings, indent=1) + "\n"
-    if force and recipe.is_file():
+    begun = output.is_dir() and checkpoint.latest(output) is not None
+    if recipe.is_file() and (force or not begun):  # a run that failed before its first checkpoint lost nothing
         for path in (*output.glob(checkpoint.PATTERN), output / "log.jsonl"):
             path.unlink(missing_ok=True)
     elif recipe.is_file() and recipe.read_text("utf-8") != text:
         raise OutputError(
             f"{output}: holds a run with other settings. Choose another folder, or pass --force to restart."
         )
-    elif output.exists() and not recipe.is_file() and any(output.iterdir()):
+    elif output.is_file() or (output.is_dir() and not recipe.is_file() and any(output.iterdir())):
         raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
     try:
         output.mkdir(exist_ok=True)
