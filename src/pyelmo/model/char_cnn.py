@@ -55,12 +55,13 @@ def conv_max(
     chars: Tensor, table: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], padding: int | None
 ) -> Tensor:
     """The plain reference: (U, C), (symbols, E), filters (count, E, width), (count,) -> their maxima (U, F)."""
-    embedded = nn.functional.embedding(chars, table, padding)  # (U, C, E)
+    size = table.shape[1]
+    embedded = nn.functional.embedding(chars, table, padding).flatten(1)  # (U, C * E)
     maxima = []
     for weight, bias in zip(weights, biases, strict=True):
         # A product with every window, not conv1d: that takes another path, which rounds otherwise, for few words.
-        windows = embedded.unfold(1, weight.shape[-1], 1)  # (U, positions, E, width)
-        responses = nn.functional.linear(windows.flatten(2), weight.flatten(1), bias)
+        windows = embedded.unfold(1, weight.shape[-1] * size, size)  # (U, positions, width * E)
+        responses = nn.functional.linear(windows, weight.transpose(1, 2).flatten(1), bias)
         maxima.append(responses.amax(1))
     return torch.cat(maxima, -1)
 
