@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import signal
 import threading
 import time
@@ -144,6 +145,8 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
         output.mkdir(exist_ok=True)
     except OSError as error:
         raise OutputError(f"{output}: cannot be made: {error.strerror}") from error
+    for part in output.glob(".*.part"):  # what a killed run was writing
+        shutil.rmtree(part, ignore_errors=True)
     write_text(recipe, text)
 
 
