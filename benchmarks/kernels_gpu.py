@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import torch
+from report import machine
 from torch import Tensor, nn
 
 from pyelmo import kernels
@@ -56,11 +55,8 @@ def main() -> None:
     if "softmax" in options.only:
         rows += softmax_rows(places=2 * 2048 * STEPS, size=512)
     if options.json:
-        about = {
-            "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
-            "date": date.today().isoformat(), "matmul_tflops": ceiling / 1e12,
-        }  # fmt: skip
-        options.json.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+        result = {"machine": machine(), "matmul_tflops": ceiling / 1e12, "rows": rows}
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def seconds(run: Callable[[], object], least: float = 0.5) -> tuple[float, float]:

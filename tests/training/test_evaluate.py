@@ -55,6 +55,15 @@ def test_a_sentence_s_perplexity_is_the_definition(model):
     assert [s.backward for s in scores] == pytest.approx(behind[1:], abs=1e-4)
 
 
+def test_a_very_long_sentence_is_scored_whole(model):
+    sentence = [word for sentence in SENTENCES * 3 for word in sentence]  # longer than what runs at once
+    scores = next(score(model, [sentence]))
+    assert [s.word for s in scores] == sentence
+    halves = perplexity(model, [[sentence]], context="sentence")
+    ahead = sum(s.forward for s in scores)
+    assert ahead == pytest.approx(-math.log(halves.forward) * halves.words, rel=0.01)  # all but the end mark
+
+
 def test_unknown_words_are_counted(model):
     found = perplexity(model, [[["The", "bank", "zyzzyva", "."]]])
     assert found.unknown == 1

@@ -28,7 +28,7 @@ from pyelmo.hdf5 import create_hdf5
 from pyelmo.model import elmo as model
 from pyelmo.model.bilm import BiLM, Layers
 from pyelmo.model.lstm import State
-from pyelmo.text.characters import BEGIN_SENTENCE, END_SENTENCE, Bytes, encode_rows
+from pyelmo.text.characters import Bytes, encode_rows
 
 PADDING_WORD, UNKNOWN_WORD = "@@PADDING@@", "@@UNKNOWN@@"
 
@@ -122,9 +122,8 @@ class Elmo(nn.Module):
             tokens, mask = self._cached_tokens(ids, words), words > 0
         else:
             tokens, mask = _encode(bilm, ids), (ids > 0).any(-1)
-        marks = torch.zeros(2, ids.shape[-1], dtype=ids.dtype, device=ids.device)
-        marks[:] = torch.tensor(Bytes(ids.shape[-1]).row("<S>"), device=ids.device)
-        marks[0, 1], marks[1, 1] = BEGIN_SENTENCE, END_SENTENCE
+        alphabet = Bytes(ids.shape[-1])
+        marks = torch.tensor([alphabet.row("<S>"), alphabet.row("</S>")], device=ids.device)
         tokens, mask = _add_marks(tokens, mask, *_encode(bilm, marks))
         if not self._stateful:
             return bilm.contextualise(tokens, mask)

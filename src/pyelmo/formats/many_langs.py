@@ -34,7 +34,7 @@ PUBLISHED = {
 
 
 def read(folder: Path) -> Pretrained:
-    tokens, encoder = _load(folder / TOKENS), _load(folder / ENCODER)
+    tokens, encoder = load_state_dict(folder / TOKENS), load_state_dict(folder / ENCODER)
     settings = _settings(folder)
     symbols, words = _dictionary(folder / CHARACTERS), _dictionary(folder / WORDS)
     config = _config(folder, settings, tokens, encoder)
@@ -76,9 +76,6 @@ def load_state_dict(path: Path) -> dict[str, Tensor]:
     if not isinstance(values, Mapping) or not all(isinstance(tensor, Tensor) for tensor in values.values()):
         raise FormatError(f"{path}: expected a state dict (names and tensors), got {type(values).__name__}")
     return dict(values)
-
-
-_load = load_state_dict
 
 
 def _first_line(error: BaseException) -> str:

@@ -83,7 +83,7 @@ def perplexity(
     return Perplexity(float(means[0]), float(means[1]) if len(means) > 1 else None, words, unknown)
 
 
-def score(model: Pretrained, sentences: Iterable[Sequence[str]], *, batch_size: int = 32) -> Iterator[list[WordScore]]:
+def score(model: Pretrained, sentences: Iterable[Sequence[str]]) -> Iterator[list[WordScore]]:
     """The log probability of each word of each sentence by itself, in both directions."""
     vocab, _ = _needed(model)
     for sentence in sentences:
@@ -91,7 +91,7 @@ def score(model: Pretrained, sentences: Iterable[Sequence[str]], *, batch_size: 
         if not words:
             yield []
             continue
-        ((losses, _),) = _losses(model, [[words]], batch_size)
+        losses = torch.cat([part for part, _ in _losses(model, [[words]], 1)], 1)  # a long sentence comes in parts
         forward = -losses[0, :-1]  # the last prediction is the end mark
         backward = -losses[1, :-1].flip(0) if len(losses) > 1 else None
         yield [
@@ -107,9 +107,8 @@ def predict(model: Pretrained, before: Sequence[str], after: Sequence[str], *, c
     scores = []
     with torch.inference_mode():
         for direction, words in enumerate(sides):
-            vectors = _encode(model, list(dict.fromkeys(words)))
-            index = torch.tensor([list(dict.fromkeys(words)).index(word) for word in words], device=vectors.device)
-            reading = vectors[index][None, None].expand(model.bilm.config.directions, -1, -1, -1)
+            tokens = _encode(model, words)
+            reading = tokens[None, None].expand(model.bilm.config.directions, -1, -1, -1)
             outputs, _ = model.bilm.lstm(reading)
             scores.append(softmax(outputs[-1][direction, :, -1])[0].cpu())
     both = torch.stack(scores).sum(0)
@@ -147,7 +146,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _encode(model: Pretrained, words: list[str]) -> Tensor:
-    """Token vectors (U, P) of distinct words."""
+    """Token vectors (U, P) of some words."""
     ids = model.lexicon.encode(words)
     device = next(model.bilm.parameters()).device
     return model.bilm.encode_words(
