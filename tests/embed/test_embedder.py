@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import GOLDEN, make_embedder, worst
 
 import pyelmo
+from pyelmo.embed import embedder as embedder_module
 from pyelmo.errors import InputError
 from pyelmo.model.scalar_mix import ScalarMix
 
@@ -28,7 +29,7 @@ def test_batch_size_order_and_company_never_change_a_vector(sentences, batch_siz
     together = CLIP.embed([sentences[place] for place in order], batch_size=batch_size)
     for place, vectors in zip(order, together, strict=True):
         assert worst(vectors, alone[place]) <= 1e-6
-    again = list(CLIP.stream(sentences, batch_size=batch_size, window=2))
+    again = list(CLIP.stream(sentences, batch_size=batch_size))
     for vectors, want in zip(again, alone, strict=True):
         assert worst(vectors, want) <= 1e-6
 
@@ -135,14 +136,16 @@ def test_an_unknown_language_is_told_at_once():
         pyelmo.load(GOLDEN / "allennlp-outputs" / "models" / "clip", language="klingon")
 
 
-def test_a_stream_asks_for_no_more_than_it_needs():
+def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
+    monkeypatch.setattr(embedder_module, "WINDOW_BYTES", 1)
     embedder, taken = make_embedder(), []
+    embedder.words.add(["a"])
+    embedder._engine.batch_tokens = 6  # a window is at least two batches
 
     def endless():
         while True:
             taken.append(1)
             yield ["a"]
 
-    stream = embedder.stream(endless(), batch_size=2, window=4)
-    next(stream)
-    assert len(taken) == 4
+    next(embedder.stream(endless()))
+    assert len(taken) == 4  # of three tokens each, with the marks

@@ -20,9 +20,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pyelmo.embed.embedder import Embedder, load
+from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError
 from pyelmo.files import atomic_path
+from pyelmo.formats import source
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.hdf5 import create_hdf5
 from pyelmo.model import elmo as model
@@ -162,12 +163,21 @@ class ElmoEmbedder:
 
     def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
         """All layers without the marks (B, L, T, D), and the mask (B, T)."""
+        if self._stateful:
+            return self._carry(batch)
+        config, width = self._embedder.config, max(map(len, batch), default=0)
+        values = torch.zeros(len(batch), config.layers, width, config.dim)
+        mask = torch.zeros(len(batch), width, dtype=torch.bool)
+        for row, vectors in enumerate(self._embedder.embed(batch, output="torch")):
+            values[row, :, : vectors.shape[1]] = vectors
+            mask[row, : vectors.shape[1]] = True
+        return values.to(self._embedder.device), mask.to(self._embedder.device)
+
+    def _carry(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
         bilm = self._embedder.bilm
         with torch.inference_mode():
-            given = _first_rows(bilm, self._state, len(batch)) if self._stateful else None
-            layers = bilm(self._embedder.batch(batch), given)
-            if self._stateful:
-                self._state = _replace_rows(self._state, layers.state)
+            layers = bilm(self._embedder.batch(batch), _first_rows(bilm, self._state, len(batch)))
+            self._state = _replace_rows(self._state, layers.state)
             values = torch.stack([model.drop_marks(layer, layers.mask) for layer in layers.values], 1)
         return values, model.marks_dropped(layers.mask)
 
@@ -179,6 +189,8 @@ class ElmoEmbedder:
         """One (L, T, D) a sentence; one without words gives (L, 0, D)."""
         if not batch:
             return []
+        if not self._stateful:
+            return self._embedder.embed(batch)
         values, _ = self.batch_to_embeddings(batch)
         pairs = zip(values.cpu().numpy(), batch, strict=True)
         return [np.array(layers[:, : len(sentence)]) for layers, sentence in pairs]
@@ -228,7 +240,7 @@ class ElmoEmbedder:
 def _pretrained(options: str | os.PathLike[str] | None, weights: str | os.PathLike[str] | None) -> Pretrained:
     if weights is None:
         raise InputError("weight_file is needed: AllenNLP's default download is gone")
-    return load(Path(weights), options=None if options is None else Path(options)).pretrained
+    return source.read(Path(weights), options=None if options is None else Path(options))
 
 
 def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each distinct row once

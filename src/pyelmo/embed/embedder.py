@@ -5,20 +5,26 @@ L layers (the token layer counted in), T tokens of a sentence, D vector.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pyelmo.config import ModelConfig
+from pyelmo.embed.engine import Engine, Pending, WordTable
+from pyelmo.embed.engine_cpu import CpuEngine
+from pyelmo.embed.engine_torch import TorchEngine
 from pyelmo.embed.layers import LayerChoice, check_pooling, layer_picker, pool
 from pyelmo.errors import InputError
 from pyelmo.formats import source as formats
-from pyelmo.formats.pretrained import Pretrained
+from pyelmo.formats.native import quantised
+from pyelmo.formats.pretrained import Pretrained, Stored, Weights
+from pyelmo.kernels import cpu
+from pyelmo.kernels.quantise import Quantised
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
 from pyelmo.text.lexicon import Lexicon
@@ -26,11 +32,11 @@ from pyelmo.text.tokens import check_language, split_words
 from pyelmo.text.vocabulary import Vocabulary
 
 Sentence = str | Sequence[str]
+Precision = Literal["float32", "int8", "bfloat16"]
 
-# Sentences of a stream that are sorted by length together, in batches: enough to fill batches with equal lengths.
-WINDOW = 64
-# Padded tokens of one batch at most (a longer sentence runs alone): bounds memory whatever the lengths.
-BATCH_TOKENS = 4096
+# Bytes of a stream's results that wait until all sentences before them are done: sentences within them are sorted by
+# length, so that those of a batch are alike.
+WINDOW_BYTES = 64 * 2**20
 
 
 def load(
@@ -40,29 +46,57 @@ def load(
     vocab: str | Path | Vocabulary | None = None,
     device: str | torch.device = "cpu",
     language: str = "general",
+    precision: Precision = "float32",
+    threads: int | None = None,
 ) -> Embedder:
     """A model from a folder, a file, a name in the box or a Hub id, ready to embed.
 
     `options` is AllenNLP's or bilm-tf's options.json where it is not beside the weights, `vocab` a list of words for a
     model that reads or predicts words and comes without one, `language` how plain strings are split into words.
+    `precision` is float32, int8 (a CPU: four times smaller, and faster) or bfloat16 (a GPU); `threads` how many a CPU
+    uses (default: as many as torch).
     """
-    return Embedder(formats.read(source, options=options, vocab=vocab), device=device, language=language)
+    embedder = Embedder(
+        formats.read(source, options=options, vocab=vocab), device=device, language=language, precision=precision,
+        threads=threads,
+    )  # fmt: skip
+    embedder.words  # noqa: B018 -- the weights are packed now, not at the first sentence
+    return embedder
 
 
 class Embedder:
     """A pretrained biLM that turns sentences into vectors: the same sentence, the same vectors, in any company."""
 
     def __init__(
-        self, pretrained: Pretrained, *, device: str | torch.device = "cpu", language: str = "general"
+        self,
+        pretrained: Pretrained,
+        *,
+        device: str | torch.device = "cpu",
+        language: str = "general",
+        precision: Precision = "float32",
+        threads: int | None = None,
     ) -> None:
         check_language(language)  # an error now, not at the first sentence
+        if threads is not None and threads < 1:
+            raise InputError(f"threads {threads} must be at least 1")
         self.pretrained = pretrained
         self.language = language
-        self.bilm.to(_device(device)).eval()
+        self.precision = precision
+        self.threads = threads or torch.get_num_threads()
+        self.device = _device(device)
+        _check_precision(precision, self.device)
+        self._engine: Engine | None = None
+        self._words: WordTable | None = None
+        self._built_from: list[tuple[int, int]] | None = None
 
     @property
     def bilm(self) -> BiLM:
-        return self.pretrained.bilm
+        """The model as torch modules; built from the packed weights when it is first asked for."""
+        new = isinstance(self.pretrained.model, Weights)
+        bilm = self.pretrained.bilm.to(self.device)
+        if new:
+            self._built_from = _stamp(bilm)
+        return bilm
 
     @property
     def lexicon(self) -> Lexicon:
@@ -70,11 +104,43 @@ class Embedder:
 
     @property
     def config(self) -> ModelConfig:
-        return self.bilm.config
+        return self.pretrained.config
 
     @property
-    def device(self) -> torch.device:
-        return next(self.bilm.parameters()).device
+    def words(self) -> WordTable:
+        """The vectors of the words seen so far: `words.clear()` forgets them, `words.add(list)` encodes some ahead."""
+        if isinstance(self.pretrained.model, BiLM):
+            stamp = _stamp(self.pretrained.model)
+            if stamp != self._built_from:  # the modules are new to us, or were trained since
+                self._engine, self._built_from = None, stamp
+        if self._engine is None or self._words is None:
+            self._engine = self._new_engine()
+            self._words = WordTable(self._engine, self.lexicon)
+        return self._words
+
+    def _new_engine(self) -> Engine:
+        pretrained, int8 = self.pretrained, self.precision == "int8"
+        # Asked in this order: whoever wants a GPU is not told about the CPU.
+        if self.device.type != "cpu" or not (cpu.available() or int8):
+            bilm = self.bilm
+            engine = TorchEngine(bilm, self.device, self.precision)
+            self._built_from = _stamp(bilm)
+            return engine
+        model = pretrained.model
+        parameters = dict(model.named_parameters()) if isinstance(model, BiLM) else {}
+
+        def fetch(name: str) -> Any:
+            weight: Stored = model.take(name) if isinstance(model, Weights) else parameters[name]
+            if int8:
+                weight = quantised(name, weight)
+            if isinstance(weight, Quantised):
+                return weight if int8 else weight.restore()
+            return weight.detach().float().cpu().numpy()
+
+        packed = CpuEngine(self.config, fetch, threads=self.threads)
+        if isinstance(model, Weights):
+            pretrained.model = Weights(self.config, _Packed(packed, model.stored), model.where)
+        return packed
 
     def __repr__(self) -> str:
         return f"Embedder({self.pretrained.source!r}, layers={self.config.layers}, dim={self.config.dim})"
@@ -99,24 +165,26 @@ class Embedder:
         *,
         layers: LayerChoice = "all",
         pooling: str | None = None,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         device: str | torch.device | None = None,
         progress: bool = False,
         keep_boundaries: bool = False,
         output: Literal["numpy", "torch"] = "numpy",
+        dtype: Literal["float32", "float16"] = "float32",
     ) -> list[Any]:
         """One array a sentence, in input order: (L, T, D) for "all", (T, D) for one layer or a mix, (D,) when pooled.
 
         `layers` is "all", "top", "average", a layer's index, the weights of a mix (one a layer, or one for each of the
         2L + 1 representations) or a ScalarMix. `pooling` is "mean", "max", "first" or "last" over the tokens; of none
-        it is zero. `keep_boundaries` keeps the vectors of the two sentence marks.
+        it is zero. `keep_boundaries` keeps the vectors of the two sentence marks. `batch_size` bounds the sentences of
+        a batch further than the number of tokens does.
         """
         if isinstance(sentences, str):
             raise InputError("sentences is one string; give a list of them: embed([sentence])")
         given = list(sentences)
-        stream = self.stream(
+        stream = self._stream(
             given, layers=layers, pooling=pooling, batch_size=batch_size, device=device,
-            keep_boundaries=keep_boundaries, output=output, window=max(1, len(given)),
+            keep_boundaries=keep_boundaries, output=output, dtype=dtype, together=True,
         )  # fmt: skip
         if progress:
             from tqdm import tqdm
@@ -130,39 +198,92 @@ class Embedder:
         *,
         layers: LayerChoice = "all",
         pooling: str | None = None,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         device: str | torch.device | None = None,
         keep_boundaries: bool = False,
         output: Literal["numpy", "torch"] = "numpy",
-        window: int | None = None,
+        dtype: Literal["float32", "float16"] = "float32",
     ) -> Iterator[Any]:
         """`embed` for any amount of text in constant memory: arrays come one by one, in input order."""
-        if batch_size < 1:
+        return self._stream(
+            sentences, layers=layers, pooling=pooling, batch_size=batch_size, device=device,
+            keep_boundaries=keep_boundaries, output=output, dtype=dtype, together=False,
+        )  # fmt: skip
+
+    def _stream(
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        layers: LayerChoice,
+        pooling: str | None,
+        batch_size: int | None,
+        device: str | torch.device | None,
+        keep_boundaries: bool,
+        output: str,
+        dtype: str,
+        together: bool,
+    ) -> Iterator[Any]:
+        if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size {batch_size} must be at least 1")
-        if output not in ("numpy", "torch"):
-            raise InputError(f"output {output!r} is none of 'numpy', 'torch'")
+        _check_choice("output", output, ("numpy", "torch"))
+        _check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling)
         pick = layer_picker(layers, self.config)
-        if device is not None:
-            self.bilm.to(_device(device))
-        numbered = enumerate(sentences)
-        while group := list(itertools.islice(numbered, window or batch_size * WINDOW)):
-            tokens = [self.tokenise(sentence, number) for number, sentence in group]
-            results: list[Any] = [None] * len(tokens)
-            for rows in _batches([len(words) for words in tokens], batch_size):
-                values, lengths = self._run([tokens[row] for row in rows], pick)
-                for row, length, vectors in zip(rows, lengths, values.unbind(-3), strict=True):
-                    real = vectors[..., :length, :] if keep_boundaries else vectors[..., 1 : length - 1, :]
-                    result = pool(real, pooling)
-                    results[row] = result.clone() if output == "torch" else np.array(result.numpy())
-            yield from results
+        if device is not None and _device(device) != self.device:
+            self.device, self._engine = _device(device), None
+            _check_precision(self.precision, self.device)
+        words = self.words
+        engine = self._engine
+        assert engine is not None
 
-    def _run(self, sentences: list[list[str]], pick: Any) -> tuple[Tensor, list[int]]:
-        """The chosen layers of one batch, (.., B, T, D) on the CPU, and the lengths with the marks."""
-        batch = self.batch(sentences)
-        with torch.inference_mode():
-            values = pick(self.bilm(batch).values).float().cpu()
-        return values, batch.mask.sum(1).tolist()
+        def finish(batch: _Batch) -> None:
+            values = batch.pending.result()
+            ends = np.cumsum(batch.lengths)
+            inner = 0 if keep_boundaries else 1
+            for row, length, end in zip(batch.rows, batch.lengths, ends, strict=True):
+                vectors = values[..., end - length + inner : end - inner, :]
+                if pooling is not None:
+                    vectors = pool(torch.from_numpy(vectors), pooling).numpy()
+                # A copy: a sentence that is kept must not keep its whole batch.
+                vectors = np.array(vectors, dtype=dtype)
+                batch.window.results[row] = torch.from_numpy(vectors) if output == "torch" else vectors
+            batch.window.left -= len(batch.rows)
+
+        rows_at_most = min(batch_size or engine.batch_rows, engine.batch_rows)
+        token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
+        window_tokens = max(WINDOW_BYTES // token_bytes, 2 * engine.batch_tokens) if not together else None
+        under_way: deque[_Batch] = deque()
+        windows: deque[_Window] = deque()
+        for tokens in self._windows(sentences, window_tokens):
+            windows.append(_Window([None] * len(tokens), len(tokens)))
+            lengths = [len(sentence) + 2 for sentence in tokens]
+            for rows in _batches(lengths, rows_at_most, engine.batch_tokens):
+                places = words.rows([tokens[row] for row in rows])
+                widths = np.array([lengths[row] for row in rows])
+                pending = engine.submit(words.values, places, widths, pick, "float32" if pooling else dtype)
+                under_way.append(_Batch(windows[-1], rows, widths, pending))
+                if len(under_way) >= engine.depth:
+                    finish(under_way.popleft())
+            while windows and not windows[0].left:
+                yield from windows.popleft().results
+        while under_way:
+            finish(under_way.popleft())
+        for window in windows:
+            yield from window.results
+
+    def _windows(self, sentences: Iterable[Sentence], at_most: int | None) -> Iterator[list[list[str]]]:
+        """Tokenised sentences in groups of about `at_most` tokens; without it, all together."""
+        window: list[list[str]] = []
+        size = 0
+        for number, sentence in enumerate(sentences):
+            tokens = self.tokenise(sentence, number)
+            window.append(tokens)
+            size += len(tokens) + 2
+            if at_most is not None and size >= at_most:
+                yield window
+                window, size = [], 0
+        if window:
+            yield window
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """Tokenised sentences as the tensors that the biLM and `Elmo` take, on the model's device."""
@@ -180,9 +301,73 @@ class Embedder:
         """The module for a task network, around this model: see `pyelmo.Elmo` for the options."""
         return Elmo(self.bilm, **options)
 
-    def save(self, path: str | Path, *, format: formats.Written = "pyelmo", force: bool = False) -> None:
-        """Write the model as a folder that `load` reads."""
-        formats.write(self.pretrained, path, format=format, force=force)
+    def save(
+        self,
+        path: str | Path,
+        *,
+        format: formats.Written = "pyelmo",
+        precision: Literal["float32", "int8"] | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write the model as a folder that `load` reads; in int8 by default when this embedder computes in it."""
+        if precision is None:
+            precision = "int8" if self.precision == "int8" and format == "pyelmo" else "float32"
+        formats.write(self.pretrained, path, format=format, precision=precision, force=force)
+
+
+@dataclass
+class _Window:
+    """Sentences whose results come out together."""
+
+    results: list[Any]
+    left: int
+
+
+@dataclass(frozen=True)
+class _Batch:
+    window: _Window
+    rows: list[int]
+    lengths: np.ndarray
+    pending: Pending
+
+
+class _Packed(Mapping[str, Stored]):
+    """A model's weights while an engine holds most of them: those are unpacked on demand, the rest is as it was."""
+
+    def __init__(self, engine: CpuEngine, stored: Mapping[str, Stored]) -> None:
+        self._engine = engine
+        self._rest = {name: stored[name] for name in stored if name not in engine.names}
+
+    def __getitem__(self, name: str) -> Stored:
+        if name in self._rest:
+            return self._rest[name]
+        weight = self._engine.weight(name)
+        return weight if isinstance(weight, Quantised) else torch.from_numpy(weight)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._rest, *self._engine.names])
+
+    def __len__(self) -> int:
+        return len(self._rest) + len(self._engine.names)
+
+
+def _stamp(bilm: BiLM) -> list[tuple[int, int]]:
+    """Changes when a parameter is replaced, moved or trained."""
+    return [(parameter.data_ptr(), parameter._version) for parameter in bilm.parameters()]
+
+
+def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InputError(f"{name} {value!r} is none of {', '.join(map(repr, known))}")
+
+
+def _check_precision(precision: str, device: torch.device) -> None:
+    _check_choice("precision", precision, ("float32", "int8", "bfloat16"))
+    if (precision == "int8") > (device.type == "cpu") or (precision == "bfloat16") > (device.type == "cuda"):
+        raise InputError(
+            f"precision {precision!r} does not go with device {str(device)!r}: a CPU computes in float32 or int8, "
+            "a GPU in float32 or bfloat16"
+        )
 
 
 def _device(device: str | torch.device) -> torch.device:
@@ -194,12 +379,11 @@ def _device(device: str | torch.device) -> torch.device:
     return found
 
 
-def _batches(lengths: list[int], batch_size: int) -> Iterator[list[int]]:
-    """Rows grouped by falling length: at most `batch_size` of them and BATCH_TOKENS places with the padding."""
+def _batches(lengths: list[int], rows_at_most: int, tokens_at_most: int) -> Iterator[list[int]]:
+    """Rows grouped by falling length; a sentence longer than `tokens_at_most` runs alone."""
     group: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        widest = lengths[group[0]] + 2 if group else 0
-        if group and (len(group) == batch_size or widest * (len(group) + 1) > BATCH_TOKENS):
+        if group and (len(group) == rows_at_most or lengths[group[0]] * (len(group) + 1) > tokens_at_most):
             yield group
             group = []
         group.append(row)

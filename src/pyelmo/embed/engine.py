@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pyelmo.text.lexicon import IntArray, Lexicon, Words
 
-# Bytes of word vectors that are kept, so that a word seen before is not encoded again: 32,768 words of the paper's model.
+# Bytes of word vectors that are kept, so that a word seen before is not encoded again: 32,768 words at 512 floats.
 TABLE_BYTES = 64 * 2**20
 
 Pick = Callable[[Tensor], Tensor]  # layers (L, .., D) -> those asked for, (L, .., D) or (.., D)
@@ -32,6 +32,8 @@ class Engine(Protocol):
     """Rows of a table of word vectors -> layers. Every sentence starts from a zero state and never sees another."""
 
     depth: int  # batches that should be under way at once
+    batch_tokens: int  # of one batch at most, padding counted in
+    batch_rows: int  # sentences of one batch at most
     size: int  # P
 
     def table(self, rows: int) -> Any:

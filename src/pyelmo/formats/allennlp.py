@@ -19,9 +19,8 @@ from torch import Tensor
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import atomic_path, write_text
-from pyelmo.formats.pretrained import Pretrained, build, empty_bilm, find_vocabulary, mismatch, read_json
+from pyelmo.formats.pretrained import Pretrained, Weights, build, empty_bilm, find_vocabulary, mismatch, read_json
 from pyelmo.hdf5 import create_hdf5
-from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
@@ -238,7 +237,7 @@ def write_options(config: ModelConfig) -> dict[str, Any]:
 
 def read_linked(
     config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Array], where: Path
-) -> BiLM:
+) -> Weights:
     """Fill a model through the table; `fetch` gives one foreign array at a time, so that memory is not doubled."""
     shapes = {name: parameter.shape for name, parameter in empty_bilm(config).named_parameters()}
     tensors: dict[str, Tensor] = {}
@@ -280,7 +279,7 @@ def read(weights: Path, options: Path, vocab: Vocabulary | None = None) -> Pretr
             shapes: dict[str, tuple[int, ...]] = {}
             file.visititems(lambda name, item: _note(shapes, name, item) if isinstance(item, h5py.Dataset) else None)
             config = read_options(options, shapes.keys(), shapes)
-            bilm = read_linked(
+            model = read_linked(
                 config, find_naming(shapes, weights), shapes, lambda name: np.asarray(file[name], np.float32), weights
             )
     except (OSError, RuntimeError, ValueError, KeyError) as error:
@@ -288,7 +287,7 @@ def read(weights: Path, options: Path, vocab: Vocabulary | None = None) -> Pretr
             raise
         raise FormatError(f"{weights}: not a whole HDF5 file ({error}). Was the download cut short?") from error
     vocab = find_vocabulary(weights.parent, vocab, config)
-    return Pretrained(bilm, lexicon_for(config, vocab), "allennlp", str(weights))
+    return Pretrained(model, lexicon_for(config, vocab), "allennlp", str(weights))
 
 
 def _note(shapes: dict[str, tuple[int, ...]], name: str, dataset: Any) -> None:
@@ -307,7 +306,7 @@ def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
 
 def write_files(model: Pretrained, weights: Path, options: Path, *, force: bool = False) -> None:
     """The two files that AllenNLP's programs take."""
-    config = model.bilm.config
+    config = model.config
     if config.chars and config.chars.alphabet != "bytes":
         raise FormatError(f"AllenNLP's format knows only bytes, and this model reads {config.chars.alphabet} symbols")
     if config.softmax_cutoffs:

@@ -43,6 +43,6 @@ def read(prefix: Path, options: Path, vocab: Vocabulary | None = None) -> Pretra
     naming = find_naming(shapes, prefix)
     if not naming.root:
         raise FormatError(f"{prefix}: not a checkpoint of bilm-tf (its names do not begin with lm/)")
-    bilm = read_linked(config, naming, shapes, lambda name: np.asarray(bundle[name], np.float32), prefix)
+    model = read_linked(config, naming, shapes, lambda name: np.asarray(bundle[name], np.float32), prefix)
     vocab = find_vocabulary(prefix.parent, vocab, config)
-    return Pretrained(bilm, lexicon_for(config, vocab), "bilm_tf", str(prefix))
+    return Pretrained(model, lexicon_for(config, vocab), "bilm_tf", str(prefix))

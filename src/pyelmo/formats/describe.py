@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pyelmo.config import to_dict
-from pyelmo.formats.pretrained import Pretrained
+from pyelmo.formats.pretrained import Pretrained, empty_bilm
 
 
 def describe(model: Pretrained) -> dict[str, Any]:
     """Format, sizes, parameters by part, layers and vocabulary."""
-    config, parts = model.bilm.config, {}
-    for name, child in model.bilm.named_children():
+    config, parts = model.config, {}
+    for name, child in empty_bilm(config).named_children():
         parts[name] = sum(parameter.numel() for parameter in child.parameters())
     if config.softmax_shares_words and config.words:
         parts["softmax"] -= config.words.size * config.words.dim

@@ -53,8 +53,8 @@ def read(folder: Path) -> Pretrained:
     ):
         if want is not None and have != want:
             raise FormatError(f"{folder / what}: {have} entries, the weights have {want}. Is it from another model?")
-    bilm = build(config, _tensors(folder, config, tokens, encoder), folder)
-    return Pretrained(bilm, Lexicon(alphabet, vocab, config.words is not None), "many_langs", str(folder))
+    weights = build(config, _tensors(folder, config, tokens, encoder), folder)
+    return Pretrained(weights, Lexicon(alphabet, vocab, config.words is not None), "many_langs", str(folder))
 
 
 def load_state_dict(path: Path) -> dict[str, Tensor]:

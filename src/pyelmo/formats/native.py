@@ -1,27 +1,35 @@
-"""pyelmo's own format: a folder with config.json, model.safetensors and, when known, vocab.txt and characters.json."""
+"""pyelmo's own format: a folder with config.json, model.safetensors and, when known, vocab.txt and characters.json.
+
+In int8 every matrix is stored as `quantise` gives it: its name holds the small numbers, its name + ".scale" the scales.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
 
 from pyelmo.config import ModelConfig, from_dict, to_dict
 from pyelmo.errors import ConfigError, FormatError, NotFoundError, OutputError
 from pyelmo.files import atomic_path
-from pyelmo.formats.pretrained import Pretrained, build, find_vocabulary, read_json
+from pyelmo.formats.pretrained import Pretrained, Stored, Weights, check_shapes, find_vocabulary, read_json
+from pyelmo.kernels.quantise import Quantised, quantise
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 CONFIG, WEIGHTS, VOCABULARY, CHARACTERS = "config.json", "model.safetensors", "vocab.txt", "characters.json"
 VERSION = 1
+SCALE = ".scale"
+
+Precision = Literal["float32", "int8"]
 
 
 def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     header = read_json(folder / CONFIG)
     if header.get("format") != "pyelmo":
         raise FormatError(f"{folder / CONFIG}: not a pyelmo model ('format' is {header.get('format')!r})")
@@ -36,14 +44,59 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
     weights = folder / WEIGHTS
     if not weights.is_file():
         raise NotFoundError(f"{weights}: not found. A pyelmo model is {CONFIG} and {WEIGHTS} in one folder.")
-    try:
-        tensors = load_file(weights)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FormatError(f"{weights}: not a whole safetensors file ({error}). Was the copy cut short?") from error
-    bilm = build(config, tensors, weights)
+    stored = _File(weights)
+    check_shapes(config, stored.shapes, weights)
     vocab = find_vocabulary(folder, vocab, config, header.get("marks"))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
-    return Pretrained(bilm, lexicon, "pyelmo", str(folder))
+    return Pretrained(Weights(config, stored, weights), lexicon, "pyelmo", str(folder))
+
+
+class _File(Mapping[str, Stored]):
+    """The weights of a safetensors file, each read when it is asked for and mapped, not copied, into memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        with self._open() as file:
+            for name in file.keys():  # noqa: SIM118 -- it is no mapping
+                if not name.endswith(SCALE):
+                    self.shapes[name] = tuple(file.get_slice(name).get_shape())
+
+    def __getitem__(self, name: str) -> Stored:
+        # Opened anew each time: a mapping goes with its last tensor, and the whole file is never in memory at once.
+        with self._open() as file:
+            tensor: Tensor = file.get_tensor(name)
+            if tensor.dtype != torch.int8:
+                return tensor.float()
+            if name + SCALE not in file.keys():  # noqa: SIM118
+                raise FormatError(f"{self.path}: {name!r} is int8, and its {name + SCALE!r} is missing")
+            scales: Tensor = file.get_tensor(name + SCALE)
+        if scales.shape != tensor.shape[: scales.dim()] or scales.dtype != torch.float32:
+            raise FormatError(f"{self.path}: {name + SCALE!r} does not fit {name!r}")
+        return Quantised(tensor.numpy(), scales.numpy())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def _open(self) -> Any:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            return safe_open(self.path, "pt")
+        except (SafetensorError, OSError, ValueError) as error:
+            raise FormatError(
+                f"{self.path}: not a whole safetensors file ({error}). Was the copy cut short?"
+            ) from error
+
+
+def quantised(name: str, weight: Stored) -> Stored:
+    """A weight as int8 files hold it: matrices as small numbers, biases and the symbols' embedding as they are."""
+    if isinstance(weight, Quantised) or weight.dim() < 2 or name == "chars.embedding.weight":
+        return weight
+    return quantise(weight.detach().float().cpu().numpy(), axes=2 if name.startswith("chars.convolutions.") else 1)
 
 
 def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
@@ -62,14 +115,20 @@ def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
     return alphabet
 
 
-def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
+def write(model: Pretrained, folder: Path, *, precision: Precision = "float32", force: bool = False) -> None:
     """The whole folder in one step."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.bilm.config)}
+    header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
     # named_parameters() names a shared table once.
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.bilm.named_parameters()}
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.bilm.named_parameters():
+        weight = quantised(name, parameter) if precision == "int8" else parameter
+        if isinstance(weight, Quantised):
+            tensors[name], tensors[name + SCALE] = torch.from_numpy(weight.values), torch.from_numpy(weight.scales)
+        else:
+            tensors[name] = weight.detach().cpu().contiguous()
     with atomic_path(folder, force=force) as part:
         part.mkdir()
         if (vocab := model.lexicon.vocab) is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,63 @@ from torch.overrides import TorchFunctionMode
 
 from pyelmo.config import ModelConfig
 from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.kernels.quantise import Quantised
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
+Stored = Tensor | Quantised
 
-@dataclass(frozen=True)
+
+class Weights:
+    """A model's weights before they are in modules: names and shapes are checked, values when they are asked for."""
+
+    def __init__(self, config: ModelConfig, stored: Mapping[str, Stored], where: str | Path) -> None:
+        """`stored` may read its values on demand; a dict is emptied as `take` is called."""
+        self.config, self.stored, self.where = config, stored, where
+
+    def __getitem__(self, name: str) -> Stored:
+        value = self.stored[name]
+        check_finite(torch.from_numpy(value.scales) if isinstance(value, Quantised) else value, self.where, name)
+        return value
+
+    def take(self, name: str) -> Stored:
+        """A weight that the caller keeps from now on."""
+        value = self[name]
+        if isinstance(self.stored, dict):
+            del self.stored[name]
+        return value
+
+    def bilm(self) -> BiLM:
+        bilm = empty_bilm(self.config)
+        names = [name for name, _ in bilm.named_parameters()]
+        bilm.load_state_dict({name: _dense(self[name]) for name in names}, strict=False, assign=True)
+        bilm.share_softmax()
+        return bilm.eval()
+
+
+def _dense(value: Stored) -> Tensor:
+    return torch.from_numpy(value.restore()) if isinstance(value, Quantised) else value.float()
+
+
 class Pretrained:
-    """What any format gives: the biLM, how it reads words, and where it came from."""
+    """What any format gives: the biLM, how it reads words, and where it came from.
 
-    bilm: BiLM
-    lexicon: Lexicon
-    format: str
-    source: str
+    Given weights alone, the modules are built when they are first asked for.
+    """
+
+    def __init__(self, model: BiLM | Weights, lexicon: Lexicon, format: str, source: str) -> None:
+        self.model, self.lexicon, self.format, self.source = model, lexicon, format, source
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.model.config
+
+    @property
+    def bilm(self) -> BiLM:
+        if isinstance(self.model, Weights):
+            self.model = self.model.bilm()
+        return self.model
 
 
 class _NoRandomFill(TorchFunctionMode):
@@ -44,22 +87,25 @@ def empty_bilm(config: ModelConfig) -> BiLM:
         return BiLM(config)
 
 
-def build(config: ModelConfig, tensors: Mapping[str, Tensor], where: str | Path) -> BiLM:
-    """A biLM around these tensors (not copied), or one error that names the first that does not fit."""
-    bilm = empty_bilm(config)
-    wanted = dict(bilm.named_parameters())
-    for name, parameter in wanted.items():
-        if name not in tensors:
+def check_shapes(config: ModelConfig, shapes: Mapping[str, tuple[int, ...]], where: str | Path) -> None:
+    """One error that names the first weight that does not fit the config."""
+    wanted = {name: tuple(parameter.shape) for name, parameter in empty_bilm(config).named_parameters()}
+    for name, shape in wanted.items():
+        if name not in shapes:
             raise FormatError(f"{where}: {name!r} is missing. Is the config from another model?")
-        if tensors[name].shape != parameter.shape:
-            raise mismatch(where, name, tensors[name].shape, parameter.shape)
-        check_finite(tensors[name], where, name)
-    for name in tensors:
+        if tuple(shapes[name]) != shape:
+            raise mismatch(where, name, shapes[name], shape)
+    for name in shapes:
         if name not in wanted:
             raise FormatError(f"{where}: {name!r} has no place in this model. Is the config from another model?")
-    bilm.load_state_dict({name: tensors[name].float() for name in wanted}, strict=False, assign=True)
-    bilm.share_softmax()
-    return bilm.eval()
+
+
+def build(config: ModelConfig, tensors: dict[str, Tensor], where: str | Path) -> Weights:
+    """Weights around these tensors (not copied), all of them checked."""
+    check_shapes(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()}, where)
+    for name, tensor in tensors.items():
+        check_finite(tensor, where, name)
+    return Weights(config, tensors, where)
 
 
 def mismatch(where: str | Path, name: str, got: Any, want: Any) -> FormatError:

@@ -33,15 +33,26 @@ def read(
     return _read_file(path, given, words)
 
 
-def write(model: Pretrained, path: str | Path, *, format: Written = "pyelmo", force: bool = False) -> None:
+def write(
+    model: Pretrained,
+    path: str | Path,
+    *,
+    format: Written = "pyelmo",
+    precision: native.Precision = "float32",
+    force: bool = False,
+) -> None:
     """Write a model as a folder; a path that ends in .hdf5 gets AllenNLP's weights, and its options beside it."""
     path = Path(path)
+    if precision not in ("float32", "int8"):
+        raise InputError(f"cannot write precision {precision!r}; known: float32, int8")
+    if precision == "int8" and (format != "pyelmo" or path.suffix in HDF5):
+        raise InputError("only pyelmo's own format holds int8 weights")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":
         allennlp.write(model, path, force=force)
     elif format == "pyelmo":
-        native.write(model, path, force=force)
+        native.write(model, path, precision=precision, force=force)
     else:
         raise InputError(f"cannot write format {format!r}; known: pyelmo, allennlp")
 

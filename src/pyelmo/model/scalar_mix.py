@@ -65,15 +65,15 @@ class ScalarMix(nn.Module):
 
 
 def weigh(weights: Tensor, values: Tensor) -> Tensor:
-    """The weighted sum of layers (L, B, T, D): one weight a layer, or one for each of the 2L - 1 representations.
+    """The weighted sum of layers (L, .., D): one weight a layer, or one for each of the 2L - 1 representations.
 
     The latter are those of the token, then forward and backward of each layer; each half sums its own direction.
     """
     if len(weights) == len(values):
-        return torch.einsum("l,lbtd->btd", weights, values)
+        return torch.einsum("l,l...->...", weights, values)
     forward, backward = values.chunk(2, -1)
     halves = ((weights[1::2], forward), (weights[2::2], backward))
-    return torch.cat([torch.einsum("l,lbtd->btd", torch.cat([weights[:1], own]), half) for own, half in halves], -1)
+    return torch.cat([torch.einsum("l,l...->...", torch.cat([weights[:1], own]), half) for own, half in halves], -1)
 
 
 def _batch_norm(values: Tensor, mask: Tensor | None) -> Tensor:

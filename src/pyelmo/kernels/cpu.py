@@ -1,0 +1,237 @@
+"""The compiled functions of cpu.c: a matrix in its panels, and the products, highways and LSTMs over it.
+
+R rows of a weight matrix (the outputs), K its columns (the inputs), M rows of inputs, C cells, P output of a direction.
+The plain functions of the same names are in cpu_plain.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.machinery
+import logging
+import os
+from collections.abc import Sequence
+from ctypes import c_float, c_int, c_int32, c_int64, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyelmo.kernels.quantise import Floats, Quantised
+
+log = logging.getLogger("pyelmo")
+
+INSTRUCTION_SETS = ("avx512", "avx2", "base")
+
+
+class _Matrix(ctypes.Structure):
+    _fields_ = (
+        ("weights", c_void_p),
+        ("scales", c_void_p),
+        ("starts", c_void_p),
+        ("depth", c_int64),
+        ("columns", c_int64),
+    )
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (
+        ("input", _Matrix),
+        ("recurrent", _Matrix),
+        ("projection", _Matrix),
+        ("bias", c_void_p),
+        ("cells", c_int64),
+        ("size", c_int64),
+        ("projects", c_int32),
+        ("cell_clip", c_float),
+        ("projection_clip", c_float),
+    )
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The compiled file beside this one, or None where the package was installed without a compiler."""
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = Path(__file__).with_name(f"_cpu{suffix}")
+        if path.is_file():
+            return ctypes.CDLL(str(path))
+    return None
+
+
+@functools.cache
+def instruction_set() -> int | None:
+    """The best one that this processor runs; PYELMO_CPU names another, or "plain" for none, to compare them."""
+    wanted = os.environ.get("PYELMO_CPU")
+    functions = library()
+    if wanted == "plain":
+        return None
+    if functions is None:
+        log.warning(
+            "pyelmo was installed without its compiled functions: a CPU embeds several times slower "
+            "(install it again where there is a C compiler)"
+        )
+        return None
+    for number, name in enumerate(INSTRUCTION_SETS):
+        if functions.elmo_supported(number) and wanted in (None, name):
+            return number
+    log.warning("this processor runs none of %s: a CPU embeds several times slower", wanted or "the compiled functions")
+    return None
+
+
+def available() -> bool:
+    return instruction_set() is not None
+
+
+@functools.cache
+def lanes() -> int:
+    return int(_call("elmo_lanes"))
+
+
+class Matrix:
+    """A weight matrix (R, K) in the order in which a product reads it; no other copy is kept.
+
+    With `gates` the rows are those of an LSTM: four gates of C cells, of which a panel holds the same few cells.
+    """
+
+    def __init__(self, weights: Floats | Quantised, *, gates: bool = False) -> None:
+        values = weights.values if isinstance(weights, Quantised) else weights
+        self.shape, self.gates = values.shape, gates
+        panels = self._panels(values)  # (panels, 4 lanes, K)
+        count, width, depth = panels.shape
+        self.scales: Floats | None = None
+        self.starts: npt.NDArray[np.int32] | None = None
+        if isinstance(weights, Quantised):
+            self.scales = np.ascontiguousarray(self._panels(weights.scales[:, None])[..., 0])
+            self.starts = np.ascontiguousarray(-128 * panels.sum(-1, dtype=np.int32))
+            fours = np.pad(panels, ((0, 0), (0, 0), (0, -depth % 4))).reshape(count, width, -1, 4)
+            self.values: np.ndarray = np.ascontiguousarray(fours.swapaxes(1, 2))
+        else:
+            self.values = np.ascontiguousarray(panels.swapaxes(1, 2))
+        self.struct = _Matrix(
+            self.values.ctypes.data, _address(self.scales), _address(self.starts), depth, count * width
+        )
+
+    def restore(self) -> Floats:
+        """The matrix as it was given; an int8 one as floats."""
+        if self.scales is None:
+            return self._rows(self.values.swapaxes(1, 2))
+        width = 4 * lanes()
+        values = self.values.swapaxes(1, 2).reshape(len(self.values), width, -1)[..., : self.shape[1]]
+        return Quantised(self._rows(values), self._rows(self.scales[..., None])[:, 0]).restore()
+
+    def _panels(self, rows: np.ndarray) -> np.ndarray:
+        """(R, K) -> (panels, 4 lanes, K), with zero rows where a panel is not full."""
+        depth, wide = rows.shape[1], lanes()
+        if not self.gates:
+            return np.pad(rows, ((0, -len(rows) % (4 * wide)), (0, 0))).reshape(-1, 4 * wide, depth)
+        gates = rows.reshape(4, -1, depth)
+        padded = np.pad(gates, ((0, 0), (0, -gates.shape[1] % wide), (0, 0))).reshape(4, -1, wide, depth)
+        return padded.swapaxes(0, 1).reshape(-1, 4 * wide, depth)
+
+    def _rows(self, panels: np.ndarray) -> np.ndarray:
+        """The inverse."""
+        depth, wide = panels.shape[2], lanes()
+        if not self.gates:
+            return np.ascontiguousarray(panels.reshape(-1, depth)[: self.shape[0]])
+        gates = panels.reshape(-1, 4, wide, depth).swapaxes(0, 1).reshape(4, -1, depth)
+        return np.ascontiguousarray(gates[:, : self.shape[0] // 4].reshape(-1, depth))
+
+
+class Lstm:
+    """One direction of one layer."""
+
+    def __init__(
+        self,
+        input: Matrix,
+        recurrent: Matrix,
+        bias: Floats,  # the forget gate's constant counted in
+        projection: Matrix | None,
+        cell_clip: float | None,
+        projection_clip: float | None,
+    ) -> None:
+        self.size = recurrent.shape[1]
+        self._parts = input, recurrent, projection
+        self._bias = np.ascontiguousarray(input._panels(bias[:, None])[..., 0])
+        self._struct = _Layer(
+            input.struct, recurrent.struct, projection.struct if projection else _Matrix(), self._bias.ctypes.data,
+            len(self._bias) * lanes(), self.size, projection is not None,
+            np.inf if cell_clip is None else cell_clip, np.inf if projection_clip is None else projection_clip,
+        )  # fmt: skip
+
+    def run(self, inputs: Floats, live: npt.NDArray[np.int64]) -> Floats:
+        """Rows of step after step (M, K), of which step t has live[t], the first of the step before -> (M, P)."""
+        outputs = np.empty((len(inputs), self.size), dtype=np.float32)
+        _check(inputs, live)
+        assert inputs.shape == (live.sum(), self._struct.input.depth)
+        _run(
+            "elmo_lstm",
+            ctypes.byref(self._struct),
+            _address(inputs),
+            _address(live),
+            c_int64(len(live)),
+            _address(outputs),
+        )
+        return outputs
+
+
+def linear(matrix: Matrix, bias: Floats | None, inputs: Floats) -> Floats:  # (R, K), (R,), (M, K) -> (M, R)
+    outputs = np.empty((len(inputs), matrix.shape[0]), dtype=np.float32)
+    _check(inputs)
+    _run(
+        "elmo_linear", ctypes.byref(matrix.struct), _address(bias), _address(inputs), c_int64(len(inputs)),
+        c_int64(matrix.shape[0]), _address(outputs),
+    )  # fmt: skip
+    return outputs
+
+
+def highway(transform: Floats, gate: Floats, features: Floats) -> None:
+    """features = g * relu(transform) + (1 - g) * features in place, with g = sigmoid(gate)."""
+    _check(transform, gate, features)
+    _run("elmo_highway", _address(transform), _address(gate), _address(features), c_int64(features.size))
+
+
+class CharFeatures:
+    """Convolutions, their maximum over all places, and the activation."""
+
+    def __init__(self, table: Floats, filters: Sequence[Floats], biases: Sequence[Floats], activation: str) -> None:
+        """The symbols' vectors (symbols, E), and for each width its filters (count, width * E) and biases (count,)."""
+        self._table = np.ascontiguousarray(table)
+        self._filters = [Matrix(bank) for bank in filters]
+        self._biases = [np.ascontiguousarray(np.pad(bias, (0, -len(bias) % (4 * lanes())))) for bias in biases]
+        self._counts = (c_int64 * len(filters))(*map(len, filters))
+        self._matrices = (_Matrix * len(filters))(*(bank.struct for bank in self._filters))
+        self._addresses = (c_void_p * len(filters))(*(bias.ctypes.data for bias in self._biases))
+        self._tanh = activation == "tanh"
+
+    def run(self, chars: npt.NDArray[np.int32]) -> Floats:  # (M, C) -> (M, features)
+        features = np.empty((len(chars), sum(self._counts)), dtype=np.float32)
+        _check(chars)
+        assert not chars.size or (chars.min() >= 0 and chars.max() < len(self._table))
+        _run(
+            "elmo_char_features", _address(chars), c_int64(len(chars)), c_int64(chars.shape[1]), _address(self._table),
+            c_int64(self._table.shape[1]), c_int64(len(self._filters)), self._matrices, self._addresses, self._counts,
+            c_int(self._tanh), _address(features),
+        )  # fmt: skip
+        return features
+
+
+def _check(*arrays: np.ndarray) -> None:
+    assert all(array.flags.c_contiguous and array.dtype in (np.float32, np.int32, np.int64) for array in arrays)
+
+
+def _address(array: np.ndarray | None) -> c_void_p | None:
+    return None if array is None else c_void_p(array.ctypes.data)
+
+
+def _call(name: str, *arguments: Any) -> int:
+    functions, chosen = library(), instruction_set()
+    assert functions is not None
+    assert chosen is not None
+    return int(getattr(functions, name)(c_int(chosen), *arguments))
+
+
+def _run(name: str, *arguments: Any) -> None:
+    if _call(name, *arguments):
+        raise MemoryError(f"no room for a batch in {name}")

@@ -1,0 +1,428 @@
+/* Included by cpu.c once for each instruction set: NAME, TARGET, LANES floats in a register, ROWS of a tile, VNNI. */
+
+typedef float NAME(Floats) __attribute__((vector_size(LANES * 4)));
+typedef float NAME(Loaded) __attribute__((vector_size(LANES * 4), aligned(4)));
+typedef int32_t NAME(Ints) __attribute__((vector_size(LANES * 4)));
+typedef int32_t NAME(LoadedInts) __attribute__((vector_size(LANES * 4), aligned(4)));
+#define F NAME(Floats)
+#define I NAME(Ints)
+#define PANEL (4 * LANES)
+
+INLINE TARGET F NAME(load)(const float *from) { return *(const NAME(Loaded) *)from; }
+INLINE TARGET void NAME(store)(float *to, F value) { *(NAME(Loaded) *)to = value; }
+INLINE TARGET F NAME(select)(I mask, F yes, F no) { return (F)((mask & (I)yes) | (~mask & (I)no)); }
+INLINE TARGET F NAME(least)(F a, F b) { return NAME(select)(a < b, a, b); }
+INLINE TARGET F NAME(most)(F a, F b) { return NAME(select)(a > b, a, b); }
+INLINE TARGET F NAME(all)(float value) { return (F){0} + value; }
+
+/* 1 / (1 + e^-x) and tanh x, within 2e-7: e^x as 2^n times a polynomial in what is left. */
+INLINE TARGET F NAME(exponential)(F x) {
+    x = NAME(least)(NAME(most)(x, NAME(all)(-87.0f)), NAME(all)(88.0f));
+    const F magic = NAME(all)(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+    F shifted = x * 1.44269504f + magic;
+    F whole = shifted - magic;
+    F rest = x - whole * 0.693359375f;
+    rest = rest - whole * -2.12194440e-4f;
+    F sum = rest * (1.0f / 5040) + (1.0f / 720);
+    sum = sum * rest + (1.0f / 120);
+    sum = sum * rest + (1.0f / 24);
+    sum = sum * rest + (1.0f / 6);
+    sum = sum * rest + 0.5f;
+    sum = sum * rest + 1.0f;
+    sum = sum * rest + 1.0f;
+    I power = ((I)shifted - (I)magic + 127) << 23;
+    return sum * (F)power;
+}
+INLINE TARGET F NAME(sigmoid)(F x) { return 1.0f / (1.0f + NAME(exponential)(-x)); }
+INLINE TARGET F NAME(hyperbolic)(F x) { return 1.0f - 2.0f / (1.0f + NAME(exponential)(x + x)); }
+
+/* Float tile: `rows` rows of inputs times one panel, added to `sum`. */
+INLINE TARGET void NAME(add_tile)(const int rows, F sum[][4], const float *inputs, int64_t stride,
+                                  const float *weights, int64_t depth) {
+    for (int64_t k = 0; k < depth; k++, weights += PANEL) {
+        F w0 = NAME(load)(weights), w1 = NAME(load)(weights + LANES);
+        F w2 = NAME(load)(weights + 2 * LANES), w3 = NAME(load)(weights + 3 * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            F x = NAME(all)(inputs[r * stride + k]);
+            sum[r][0] += x * w0;
+            sum[r][1] += x * w1;
+            sum[r][2] += x * w2;
+            sum[r][3] += x * w3;
+        }
+    }
+}
+
+INLINE TARGET void NAME(float_tile)(const int rows, const float *inputs, int64_t stride, const float *weights,
+                                    int64_t depth, float *sums) {
+    F sum[ROWS][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) sum[r][q] = NAME(load)(sums + r * PANEL + q * LANES);
+    NAME(add_tile)(rows, sum, inputs, stride, weights, depth);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) NAME(store)(sums + r * PANEL + q * LANES, sum[r][q]);
+}
+
+INLINE TARGET void NAME(max_tile)(const int rows, const float *inputs, int64_t stride, const float *weights,
+                                  int64_t depth, F best[4]) {
+    F sum[ROWS][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) sum[r][q] = (F){0};
+    NAME(add_tile)(rows, sum, inputs, stride, weights, depth);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) best[q] = NAME(most)(best[q], sum[r][q]);
+}
+
+/* Four bytes of activations times four of weights, for each lane. `starts` undoes that activations are stored as 128
+ * more than their value; where the processor wants the value itself a product starts from zero. */
+#if VNNI
+INLINE TARGET I NAME(start)(const int32_t *starts) { return *(const NAME(LoadedInts) *)starts; }
+INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
+    return (I)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(four), _mm512_loadu_si512(weights));
+}
+#elif defined(__x86_64__)
+INLINE TARGET I NAME(start)(const int32_t *starts) { return (void)starts, (I){0}; }
+INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
+    /* |x| times w with the sign of x: two products of at most 127 * 127 fit into 16 bits. */
+    __m256i x = _mm256_xor_si256(_mm256_set1_epi32(four), _mm256_set1_epi8((char)0x80));
+    __m256i w = _mm256_sign_epi8(_mm256_loadu_si256((const __m256i *)weights), x);
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(x), w);
+    return sum + (I)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+#else
+INLINE TARGET I NAME(start)(const int32_t *starts) { return *(const NAME(LoadedInts) *)starts; }
+INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
+    uint8_t x[4];
+    memcpy(x, &four, 4);
+    for (int lane = 0; lane < LANES; lane++)
+        for (int k = 0; k < 4; k++) sum[lane] += x[k] * weights[4 * lane + k];
+    return sum;
+}
+#endif
+
+INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_t stride, const float *row_scales,
+                                   const int8_t *weights, const float *scales, const int32_t *starts, int64_t depth,
+                                   float *sums) {
+    I sum[ROWS][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) sum[r][q] = NAME(start)(starts + q * LANES);
+    for (int64_t k = 0; k < depth; k += 4, weights += 4 * PANEL) {
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            int32_t four;
+            memcpy(&four, inputs + r * stride + k, 4);
+#pragma GCC unroll 4
+            for (int q = 0; q < 4; q++) sum[r][q] = NAME(dot)(sum[r][q], four, weights + q * 4 * LANES);
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) {
+            float *to = sums + r * PANEL + q * LANES;
+            F scale = NAME(load)(scales + q * LANES) * row_scales[r];
+            NAME(store)(to, NAME(load)(to) + __builtin_convertvector(sum[r][q], F) * scale);
+        }
+}
+
+/* Run `tile` over all rows, ROWS at a time, then over the rest; `r` is the row it starts at. */
+#if ROWS == 6
+#define EACH_TILE(rows, tile, ...)                     \
+    do {                                               \
+        int64_t r = 0;                                 \
+        for (; r + 6 <= (rows); r += 6) tile(6, __VA_ARGS__); \
+        switch ((rows) - r) {                          \
+            case 5: tile(5, __VA_ARGS__); break;       \
+            case 4: tile(4, __VA_ARGS__); break;       \
+            case 3: tile(3, __VA_ARGS__); break;       \
+            case 2: tile(2, __VA_ARGS__); break;       \
+            case 1: tile(1, __VA_ARGS__); break;       \
+            default: break;                            \
+        }                                              \
+    } while (0)
+#else
+#undef EACH_TILE
+#define EACH_TILE(rows, tile, ...)                     \
+    do {                                               \
+        int64_t r = 0;                                 \
+        for (; r + 3 <= (rows); r += 3) tile(3, __VA_ARGS__); \
+        switch ((rows) - r) {                          \
+            case 2: tile(2, __VA_ARGS__); break;       \
+            case 1: tile(1, __VA_ARGS__); break;       \
+            default: break;                            \
+        }                                              \
+    } while (0)
+#endif
+
+/* Rows that a product reads: floats, or bytes with a scale for each row. */
+typedef struct {
+    const float *floats;
+    const uint8_t *bytes;
+    const float *scales;
+    int64_t stride;
+} NAME(Inputs);
+
+/* Bytes are multiplied by fours. */
+INLINE int64_t NAME(padded)(int64_t depth) { return (depth + 3) / 4 * 4; }
+
+/* Panel number `panel` of the product of `rows` rows, added to sums (rows, PANEL). */
+TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inputs) inputs, int64_t first, int64_t rows,
+                                   float *sums) {
+    int64_t depth = matrix->depth, stride = inputs.stride;
+    if (matrix->scales) {
+        depth = NAME(padded)(depth);
+        const int8_t *weights = (const int8_t *)matrix->weights + panel * depth * PANEL;
+        const float *scales = matrix->scales + panel * PANEL;
+        const int32_t *starts = matrix->starts + panel * PANEL;
+        const uint8_t *bytes = inputs.bytes + first * stride;
+        const float *row_scales = inputs.scales + first;
+        EACH_TILE(rows, NAME(byte_tile), bytes + r * stride, stride, row_scales + r, weights, scales, starts, depth,
+                  sums + r * PANEL);
+        return;
+    }
+    const float *weights = (const float *)matrix->weights + panel * depth * PANEL;
+    const float *floats = inputs.floats + first * stride;
+    for (int64_t k = 0; k < depth; k += DEPTH_AT_ONCE) {
+        int64_t part = depth - k < DEPTH_AT_ONCE ? depth - k : DEPTH_AT_ONCE;
+        EACH_TILE(rows, NAME(float_tile), floats + r * stride + k, stride, weights + k * PANEL, part, sums + r * PANEL);
+    }
+}
+
+/* x -> 128 + round(x * 127 / max |x|), rows of `stride` bytes, zero (128) beyond `depth`. */
+TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int64_t rows, int64_t depth, uint8_t *bytes,
+                                  int64_t stride, float *scales) {
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = inputs + r * input_stride;
+        uint8_t *to = bytes + r * stride;
+        F best = (F){0};
+        int64_t k = 0;
+        for (; k + LANES <= depth; k += LANES) {
+            F x = NAME(load)(row + k);
+            best = NAME(most)(best, NAME(most)(x, -x));
+        }
+        float largest = 0.0f;
+        for (int lane = 0; lane < LANES; lane++) largest = best[lane] > largest ? best[lane] : largest;
+        for (; k < depth; k++) largest = fabsf(row[k]) > largest ? fabsf(row[k]) : largest;
+        float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+        scales[r] = largest / 127.0f;
+        const float magic = 12582912.0f;
+        for (k = 0; k < depth; k++) {
+            float shifted = row[k] * inverse;
+            shifted += magic;
+            int32_t bits;
+            memcpy(&bits, &shifted, 4);
+            to[k] = (uint8_t)(bits + 128); /* the low byte of the shifted float is the rounded number */
+        }
+        for (; k < stride; k++) to[k] = 128;
+    }
+}
+
+TARGET static int NAME(lanes)(void) { return LANES; }
+
+/* (rows, depth) -> (rows, columns): columns of the last panel beyond `columns` are not written. */
+TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const float *inputs, int64_t rows,
+                               int64_t columns, float *outputs) {
+    int64_t depth = matrix->depth, stride = matrix->scales ? NAME(padded)(depth) : depth;
+    enum { AT_ONCE = 96 }; /* rows whose sums of one panel stay close by */
+    float *sums = allocate(AT_ONCE * PANEL * sizeof(float));
+    uint8_t *bytes = matrix->scales ? allocate(rows * stride) : NULL;
+    float *scales = matrix->scales ? allocate(rows * sizeof(float)) : NULL;
+    int failed = !sums || (matrix->scales && (!bytes || !scales));
+    if (!failed) {
+        if (matrix->scales) NAME(quantise)(inputs, depth, rows, depth, bytes, stride, scales);
+        NAME(Inputs) given = {inputs, bytes, scales, stride};
+        for (int64_t panel = 0; panel * PANEL < columns; panel++) {
+            int64_t wide = columns - panel * PANEL < PANEL ? columns - panel * PANEL : PANEL;
+            for (int64_t first = 0; first < rows; first += AT_ONCE) {
+                int64_t some = rows - first < AT_ONCE ? rows - first : AT_ONCE;
+                for (int64_t r = 0; r < some; r++) {
+                    memset(sums + r * PANEL, 0, PANEL * sizeof(float));
+                    if (bias) memcpy(sums + r * PANEL, bias + panel * PANEL, wide * sizeof(float));
+                }
+                NAME(add_panel)(matrix, panel, given, first, some, sums);
+                for (int64_t r = 0; r < some; r++)
+                    memcpy(outputs + (first + r) * columns + panel * PANEL, sums + r * PANEL, wide * sizeof(float));
+            }
+        }
+    }
+    free(sums), free(bytes), free(scales);
+    return failed;
+}
+
+/* features = g * relu(transform) + (1 - g) * features, with g = sigmoid(gate). */
+TARGET static int NAME(highway)(const float *transform, const float *gate, float *features, int64_t count) {
+    int64_t k = 0;
+    for (; k + LANES <= count; k += LANES) {
+        F g = NAME(sigmoid)(NAME(load)(gate + k)), x = NAME(load)(features + k);
+        F t = NAME(most)(NAME(load)(transform + k), (F){0});
+        NAME(store)(features + k, g * t + (1.0f - g) * x);
+    }
+    if (k < count) { /* the same operations on a register that is not full */
+        float part[3][LANES] = {{0}};
+        int64_t bytes = (count - k) * sizeof(float);
+        memcpy(part[0], gate + k, bytes), memcpy(part[1], features + k, bytes), memcpy(part[2], transform + k, bytes);
+        F g = NAME(sigmoid)(NAME(load)(part[0])), x = NAME(load)(part[1]);
+        F t = NAME(most)(NAME(load)(part[2]), (F){0});
+        NAME(store)(part[0], g * t + (1.0f - g) * x);
+        memcpy(features + k, part[0], bytes);
+    }
+    return 0;
+}
+
+/* Symbols (words, length) -> the maxima of all filters, activated (words, features).
+ *
+ * Windows that lie wholly in the padding at a word's end are all alike: one of them is enough. */
+TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64_t length, const float *table,
+                                      int64_t size, int64_t banks, const Matrix *filters, const float *const *biases,
+                                      const int64_t *counts, int tanh_activation, float *features) {
+    int64_t total = 0;
+    for (int64_t bank = 0; bank < banks; bank++) total += counts[bank];
+    float *embedded = allocate(length * size * sizeof(float));
+    if (!embedded) return 1;
+    for (int64_t word = 0; word < words; word++) {
+        const int32_t *symbols = chars + word * length;
+        int64_t end = length - 1;
+        while (end > 0 && symbols[end - 1] == symbols[length - 1]) end--;
+        for (int64_t place = 0; place < length; place++)
+            memcpy(embedded + place * size, table + symbols[place] * size, size * sizeof(float));
+        float *to = features + word * total;
+        for (int64_t bank = 0; bank < banks; bank++) {
+            int64_t depth = filters[bank].depth, places = length - depth / size + 1;
+            int64_t windows = end + 1 < places ? end + 1 : places;
+            for (int64_t panel = 0; panel * PANEL < counts[bank]; panel++) {
+                const float *weights = (const float *)filters[bank].weights + panel * depth * PANEL;
+                F best[4];
+                for (int q = 0; q < 4; q++) best[q] = NAME(all)(-INFINITY);
+                EACH_TILE(windows, NAME(max_tile), embedded + r * size, size, weights, depth, best);
+                float values[PANEL];
+                int64_t wide = counts[bank] - panel * PANEL < PANEL ? counts[bank] - panel * PANEL : PANEL;
+                for (int q = 0; q < 4; q++) {
+                    F value = best[q] + NAME(load)(biases[bank] + panel * PANEL + q * LANES);
+                    value = tanh_activation ? NAME(hyperbolic)(value) : NAME(most)(value, (F){0});
+                    NAME(store)(values + q * LANES, value);
+                }
+                memcpy(to + panel * PANEL, values, wide * sizeof(float));
+            }
+            to += counts[bank];
+        }
+    }
+    free(embedded);
+    return 0;
+}
+
+/* One panel's gates -> new cells and what leaves them, for `rows` rows. */
+TARGET static void NAME(gates)(const float *sums, int64_t rows, float *cell, float *hidden, int64_t stride, float limit) {
+    const F high = NAME(all)(limit), low = NAME(all)(-limit);
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = sums + r * PANEL;
+        F enter = NAME(sigmoid)(NAME(load)(row)), forget = NAME(sigmoid)(NAME(load)(row + LANES));
+        F candidate = NAME(hyperbolic)(NAME(load)(row + 2 * LANES)), leave = NAME(sigmoid)(NAME(load)(row + 3 * LANES));
+        F new_cell = forget * NAME(load)(cell + r * stride) + enter * candidate;
+        new_cell = NAME(least)(NAME(most)(new_cell, low), high);
+        NAME(store)(cell + r * stride, new_cell);
+        NAME(store)(hidden + r * stride, leave * NAME(hyperbolic)(new_cell));
+    }
+}
+
+/* One direction of one layer over all steps. Step t has live[t] rows, the first of those of the step before; inputs and
+ * outputs hold the rows of step after step. The state starts from zero. */
+TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int64_t *live, int64_t steps, float *outputs) {
+    if (steps == 0) return 0;
+    const int64_t cells = layer->cells, size = layer->size, depth = layer->input.depth, panels = cells / LANES;
+    const int bytes = layer->input.scales != NULL;
+    const int64_t input_stride = bytes ? NAME(padded)(depth) : depth, state_stride = bytes ? NAME(padded)(size) : size;
+    const int64_t most = live[0], wide = layer->projects ? layer->projection.columns : 0;
+    const int64_t cell_depth = layer->projects ? layer->projection.depth : 0, cell_stride = NAME(padded)(cell_depth);
+    int64_t at_once = most > TOKENS_AT_ONCE ? most : TOKENS_AT_ONCE;
+    const int64_t room = most > FEW_ROWS && live[steps - 1] > FEW_ROWS ? 0 : at_once * panels * PANEL;
+
+    float *cell = allocate(most * cells * sizeof(float)), *hidden = allocate(most * cells * sizeof(float));
+    float *sums = allocate(most * PANEL * sizeof(float)), *ahead = allocate(room * sizeof(float));
+    uint8_t *input_bytes = NULL, *state_bytes = NULL, *hidden_bytes = NULL;
+    float *input_scales = NULL, *state_scales = NULL, *hidden_scales = NULL;
+    int failed = !cell || !hidden || !sums || !ahead;
+    if (bytes) {
+        input_bytes = allocate(at_once * input_stride), input_scales = allocate(at_once * sizeof(float));
+        state_bytes = allocate(most * state_stride), state_scales = allocate(most * sizeof(float));
+        hidden_bytes = allocate(most * cell_stride), hidden_scales = allocate(most * sizeof(float));
+        failed |= !input_bytes || !input_scales || !state_bytes || !state_scales || !hidden_bytes || !hidden_scales;
+    }
+    if (!failed) memset(cell, 0, most * cells * sizeof(float));
+
+    int64_t ready = 0, used = 0, chunk = 0; /* tokens in `ahead`, those of them that are done, its rows */
+    const float *before = NULL;
+    for (int64_t step = 0; step < steps && !failed; step++) {
+        const int64_t rows = live[step];
+        const int few = rows <= FEW_ROWS;
+        if (!few || used == ready) {
+            /* The input's share: this step's rows, or those of as many steps as fit. */
+            chunk = rows;
+            if (few)
+                for (int64_t next = step + 1; next < steps && chunk + live[next] <= TOKENS_AT_ONCE; next++)
+                    chunk += live[next];
+            if (bytes) NAME(quantise)(inputs, depth, chunk, depth, input_bytes, input_stride, input_scales);
+            NAME(Inputs) given = {inputs, input_bytes, input_scales, input_stride};
+            for (int64_t panel = 0; panel < panels && few; panel++) {
+                float *to = ahead + panel * chunk * PANEL;
+                for (int64_t r = 0; r < chunk; r++)
+                    memcpy(to + r * PANEL, layer->bias + panel * PANEL, PANEL * sizeof(float));
+                NAME(add_panel)(&layer->input, panel, given, 0, chunk, to);
+            }
+            ready = few ? chunk : 0, used = 0;
+        }
+        NAME(Inputs) given = {inputs, input_bytes, input_scales, input_stride};
+        NAME(Inputs) state = {before, state_bytes, state_scales, state_stride};
+        for (int64_t panel = 0; panel < panels; panel++) {
+            float *gates = sums;
+            if (few) {
+                gates = ahead + (panel * chunk + used) * PANEL;
+            } else {
+                for (int64_t r = 0; r < rows; r++)
+                    memcpy(gates + r * PANEL, layer->bias + panel * PANEL, PANEL * sizeof(float));
+                NAME(add_panel)(&layer->input, panel, given, 0, rows, gates);
+            }
+            if (step > 0) NAME(add_panel)(&layer->recurrent, panel, state, 0, rows, gates);
+            NAME(gates)(gates, rows, cell + panel * LANES, hidden + panel * LANES, cells, layer->cell_clip);
+        }
+        if (layer->projects) {
+            if (bytes) NAME(quantise)(hidden, cells, rows, cell_depth, hidden_bytes, cell_stride, hidden_scales);
+            NAME(Inputs) leaving = {hidden, hidden_bytes, hidden_scales, bytes ? cell_stride : cells};
+            for (int64_t panel = 0; panel * PANEL < wide; panel++) {
+                int64_t real = size - panel * PANEL < PANEL ? size - panel * PANEL : PANEL;
+                memset(sums, 0, rows * PANEL * sizeof(float));
+                NAME(add_panel)(&layer->projection, panel, leaving, 0, rows, sums);
+                for (int64_t r = 0; r < rows; r++)
+                    for (int64_t k = 0; k < real; k++) {
+                        float value = sums[r * PANEL + k];
+                        value = value > layer->projection_clip ? layer->projection_clip : value;
+                        outputs[r * size + panel * PANEL + k] = value < -layer->projection_clip ? -layer->projection_clip : value;
+                    }
+            }
+        } else {
+            for (int64_t r = 0; r < rows; r++) memcpy(outputs + r * size, hidden + r * cells, size * sizeof(float));
+        }
+        if (bytes) NAME(quantise)(outputs, size, rows, size, state_bytes, state_stride, state_scales);
+        before = outputs;
+        if (few) used += rows;
+        inputs += rows * depth, outputs += rows * size;
+    }
+    free(cell), free(hidden), free(sums), free(ahead);
+    free(input_bytes), free(input_scales), free(state_bytes), free(state_scales);
+    free(hidden_bytes), free(hidden_scales);
+    return failed;
+}
+
+#undef F
+#undef I
+#undef PANEL
+#undef EACH_TILE
