@@ -22,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to", choices=("pyelmo", "allennlp"), default="pyelmo",
         help="pyelmo (config.json, model.safetensors) or allennlp (options.json, weights.hdf5); default: pyelmo",
     )  # fmt: skip
+    parser.add_argument(
+        "--precision", choices=("float32", "int8"), default="float32",
+        help="int8: a quarter of the size, for pyelmo's format (default: float32)",
+    )  # fmt: skip
     add_model_files(parser)
     parser.add_argument("--force", action="store_true", help="replace DST if it exists")
 
@@ -34,5 +38,5 @@ def run(args: argparse.Namespace) -> None:
 
     check_output(Path(args.target), force=args.force)
     model = source.read(args.source, options=args.options, vocab=args.vocab)
-    source.write(model, args.target, format=args.to, force=args.force)
+    source.write(model, args.target, format=args.to, precision=args.precision, force=args.force)
     print(f"{args.target}: written from {model.source} ({model.format})", file=sys.stderr)

@@ -137,6 +137,8 @@ class Embedder:
                 return weight if int8 else weight.restore()
             return weight.detach().float().cpu().numpy()
 
+        if int8:
+            cpu.tell_about_int8()
         packed = CpuEngine(self.config, fetch, threads=self.threads)
         if isinstance(model, Weights):
             pretrained.model = Weights(self.config, _Packed(packed, model.stored), model.where)

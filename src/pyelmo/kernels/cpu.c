@@ -51,26 +51,28 @@ static void *allocate(size_t bytes) {
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define NAME(x) x##_base
+#define TARGET
+#define LANES 4
+#define ROWS 6
+#define DOT 0
+#include "cpu_isa.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#define NAME(x) x##_avx512
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")))
-#define LANES 16
-#define ROWS 6
-#define VNNI 1
-#include "cpu_isa.h"
-#undef NAME
-#undef TARGET
-#undef LANES
-#undef ROWS
-#undef VNNI
 
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2,fma")))
 #define LANES 8
 #define ROWS 3
-#define VNNI 0
+#define DOT 1
+#include "cpu_isa.h"
+
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")))
+#define LANES 16
+#define ROWS 6
+#define DOT 2
 #include "cpu_isa.h"
 
 static int supported(int isa) {
@@ -78,25 +80,20 @@ static int supported(int isa) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma");
-    return isa == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (isa == 1) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return isa == 2;
 }
-#define CHOOSE(name, ...) return isa == 0 ? name##_avx512(__VA_ARGS__) : name##_avx2(__VA_ARGS__)
+#define CHOOSE(name, ...) \
+    return isa == 0 ? name##_avx512(__VA_ARGS__) : isa == 1 ? name##_avx2(__VA_ARGS__) : name##_base(__VA_ARGS__)
 
 #else
 
-#define NAME(x) x##_base
-#define TARGET
-#define LANES 4
-#define ROWS 6
-#define VNNI 0
-#include "cpu_isa.h"
-
 static int supported(int isa) { return isa == 2; }
-#define CHOOSE(name, ...) return name##_base(__VA_ARGS__)
+#define CHOOSE(name, ...) return (void)isa, name##_base(__VA_ARGS__)
 
 #endif
 
-/* Instruction sets: 0 AVX-512 with VNNI, 1 AVX2, 2 what every other processor has. */
+/* Instruction sets: 0 AVX-512 with VNNI, 1 AVX2, 2 what every processor of its kind has. */
 EXPORT int elmo_supported(int isa) { return supported(isa); }
 
 EXPORT int elmo_lanes(int isa) { CHOOSE(lanes); }

@@ -85,6 +85,13 @@ def available() -> bool:
 
 
 @functools.cache
+def tell_about_int8() -> None:
+    """Say once where int8 makes a model smaller and not faster."""
+    if instruction_set() == INSTRUCTION_SETS.index("base"):
+        log.warning("this processor has no fast int8 products that pyelmo knows: int8 is smaller here, but slower")
+
+
+@functools.cache
 def lanes() -> int:
     return int(_call("elmo_lanes"))
 

@@ -1,4 +1,5 @@
-/* Included by cpu.c once for each instruction set: NAME, TARGET, LANES floats in a register, ROWS of a tile, VNNI. */
+/* Included by cpu.c once for each instruction set: NAME, TARGET, LANES floats in a register, ROWS of a tile, and DOT: how
+ * bytes are multiplied (0 one by one, 1 with AVX2, 2 with VNNI). */
 
 typedef float NAME(Floats) __attribute__((vector_size(LANES * 4)));
 typedef float NAME(Loaded) __attribute__((vector_size(LANES * 4), aligned(4)));
@@ -83,12 +84,12 @@ INLINE TARGET void NAME(max_tile)(const int rows, const float *inputs, int64_t s
 
 /* Four bytes of activations times four of weights, for each lane. `starts` undoes that activations are stored as 128
  * more than their value; where the processor wants the value itself a product starts from zero. */
-#if VNNI
+#if DOT == 2
 INLINE TARGET I NAME(start)(const int32_t *starts) { return *(const NAME(LoadedInts) *)starts; }
 INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
     return (I)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(four), _mm512_loadu_si512(weights));
 }
-#elif defined(__x86_64__)
+#elif DOT == 1
 INLINE TARGET I NAME(start)(const int32_t *starts) { return (void)starts, (I){0}; }
 INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
     /* |x| times w with the sign of x: two products of at most 127 * 127 fit into 16 bits. */
@@ -151,7 +152,6 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
         }                                              \
     } while (0)
 #else
-#undef EACH_TILE
 #define EACH_TILE(rows, tile, ...)                     \
     do {                                               \
         int64_t r = 0;                                 \
@@ -426,3 +426,8 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
 #undef I
 #undef PANEL
 #undef EACH_TILE
+#undef NAME
+#undef TARGET
+#undef LANES
+#undef ROWS
+#undef DOT

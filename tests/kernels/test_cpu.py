@@ -1,0 +1,176 @@
+"""The compiled functions against the plain ones, on every instruction set that this processor has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from support import TOLERANCE, worst
+
+from pyelmo.kernels import cpu, cpu_plain
+from pyelmo.kernels.quantise import Quantised, quantise
+from pyelmo.model.char_cnn import conv_max
+from pyelmo.model.lstm import projected_lstm
+
+FLOAT = TOLERANCE[torch.float32]
+
+
+HERE = [
+    name for number, name in enumerate(cpu.INSTRUCTION_SETS) if cpu.library() and cpu.library().elmo_supported(number)
+]
+
+
+@pytest.fixture(params=HERE or [pytest.param("", marks=pytest.mark.skip(reason="installed without a compiler"))])
+def compiled(request, monkeypatch):
+    """cpu.py on one instruction set."""
+    monkeypatch.setenv("PYELMO_CPU", request.param)
+    forget()
+    yield cpu
+    monkeypatch.undo()
+    forget()
+
+
+def forget():
+    for cached in (cpu.instruction_set, cpu.lanes):
+        cached.cache_clear()
+
+
+def random(*shape, scale=1.0, seed=0):
+    return (np.random.default_rng((seed, *shape)).normal(size=shape) * scale).astype(np.float32)
+
+
+def given(weights, precision):
+    return quantise(weights) if precision == "int8" else weights
+
+
+def lstm(kernels, precision, cells, inputs, projection, clips):
+    size = projection or cells
+    weights = [random(4 * cells, inputs, scale=inputs**-0.5), random(4 * cells, size, scale=size**-0.5)]
+    matrices = [kernels.Matrix(given(weight, precision), gates=True) for weight in weights]
+    projected = random(projection, cells, scale=2 * cells**-0.5) if projection else None
+    matrix = kernels.Matrix(given(projected, precision)) if projection else None
+    return kernels.Lstm(*matrices, random(4 * cells), matrix, *clips), (*weights, random(4 * cells), projected)
+
+
+def live_rows(lengths):
+    return (np.arange(lengths.max())[:, None] < np.sort(lengths)[::-1]).sum(1)
+
+
+LSTMS = [
+    # cells, inputs, projection, clips, sentences, longest
+    (40, 10, 24, (3.0, 0.5), 7, 5),
+    (17, 9, 5, (None, None), 1, 150),  # more tokens than are computed ahead at once
+    (96, 24, 24, (0.3, 3.0), 70, 6),  # more rows than are few, then few of them
+    (20, 20, None, (0.5, None), 40, 9),
+    (1, 1, 1, (None, None), 3, 4),
+]
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize(("cells", "inputs", "projection", "clips", "sentences", "longest"), LSTMS)
+def test_an_lstm_equals_the_plain_one(compiled, precision, cells, inputs, projection, clips, sentences, longest):
+    live = live_rows(np.random.default_rng(1).integers(1, longest + 1, sentences))
+    rows = random(live.sum(), inputs, scale=2.0)
+    fast = lstm(compiled, precision, cells, inputs, projection, clips)[0].run(rows, live)
+    plain = lstm(cpu_plain, precision, cells, inputs, projection, clips)[0].run(rows, live)
+    # In int8 the last bit of a float may decide between two of 255 levels, here and there.
+    difference = np.abs(fast - plain)
+    assert difference.max() <= (FLOAT if precision == "float32" else 0.03)
+    assert difference.mean() <= (FLOAT if precision == "float32" else 5e-4)
+
+
+def test_the_plain_lstm_equals_the_model_s():
+    sentences, time, cells, inputs, projection, clips = 6, 7, 12, 8, 8, (0.5, 0.4)
+    layer, weights = lstm(cpu_plain, "float32", cells, inputs, projection, clips)
+    values = random(sentences, time, inputs, scale=2.0)
+    live = np.full(time, sentences)
+    got = layer.run(np.ascontiguousarray(values.swapaxes(0, 1)).reshape(-1, inputs), live)
+    tensors = [torch.from_numpy(array)[None] for array in (values, *weights)]
+    zeros = torch.zeros(1, sentences, projection), torch.zeros(1, sentences, cells)
+    want = projected_lstm(tensors[0], *zeros, None, *tensors[1:], *clips)[0][0]
+    assert worst(got.reshape(time, sentences, -1).swapaxes(0, 1), want) <= FLOAT
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_row_does_not_depend_on_the_others(compiled, precision):
+    layer, _ = lstm(compiled, precision, 33, 10, 12, (3.0, 3.0))
+    matrix, bias = compiled.Matrix(given(random(70, 10), precision)), random(70)
+    time = 9
+    sentences = random(50, time, 10)
+
+    def run(some):
+        rows = np.ascontiguousarray(some.swapaxes(0, 1)).reshape(-1, 10)
+        return layer.run(rows, np.full(time, len(some))).reshape(time, len(some), -1)
+
+    together = run(sentences)
+    for count in (1, 2, 5, 6, 7, 32, 33):
+        assert np.array_equal(run(sentences[:count]), together[:, :count])
+        rows = np.ascontiguousarray(sentences[:count, 0])
+        whole = compiled.linear(matrix, bias, np.ascontiguousarray(sentences[:, 0]))
+        assert np.array_equal(compiled.linear(matrix, bias, rows), whole[:count])
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 1, 1), (3, 7, 5), (100, 600, 65), (13, 64, 200)])
+def test_a_product_equals_the_plain_one(compiled, precision, rows, inputs, outputs):
+    weights, values = given(random(outputs, inputs, scale=inputs**-0.5), precision), random(rows, inputs)
+    values[0] = 0.0
+    for bias in (None, random(outputs)):
+        fast = compiled.linear(compiled.Matrix(weights), bias, values)
+        assert worst(fast, cpu_plain.linear(cpu_plain.Matrix(weights), bias, values)) <= FLOAT
+
+
+def test_int8_products_are_within_a_percent_of_float32(compiled):
+    weights, values = random(64, 512, scale=512**-0.5), random(20, 512)
+    rounded = compiled.linear(compiled.Matrix(quantise(weights)), None, values)
+    exact = values @ weights.T
+    assert np.linalg.norm(rounded - exact) / np.linalg.norm(exact) < 0.015
+
+
+@pytest.mark.parametrize("gates", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_packed_matrix_gives_its_weights_back(compiled, precision, gates):
+    weights = random(4 * 19, 21)
+    packed = compiled.Matrix(given(weights, precision), gates=gates)
+    assert np.array_equal(packed.restore(), quantise(weights).restore() if precision == "int8" else weights)
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 100])
+def test_a_highway_equals_the_plain_one(compiled, count):
+    transform, gate, fast = random(count, seed=1), random(count, seed=2, scale=8.0), random(count, seed=3)
+    plain = fast.copy()
+    compiled.highway(transform, gate, fast)
+    cpu_plain.highway(transform, gate, plain)
+    assert worst(fast, plain) <= FLOAT
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_character_features_equal_the_plain_ones(compiled, activation):
+    size, length, banks = 5, 12, ((1, 3), (2, 70), (5, 64), (12, 9))
+    generator = np.random.default_rng(0)
+    chars = generator.integers(0, 30, (40, length), dtype=np.int32)
+    for word, end in enumerate(generator.integers(1, length + 1, 40)):
+        chars[word, end:] = 29  # padding, from one place to none
+    table = random(30, size)
+    filters = [random(count, width * size, scale=0.4) for width, count in banks]
+    biases = [random(count) for _, count in banks]
+    fast = compiled.CharFeatures(table, filters, biases, activation).run(chars)
+    assert worst(fast, cpu_plain.CharFeatures(table, filters, biases, activation).run(chars)) <= FLOAT
+    weights = [torch.from_numpy(bank.reshape(len(bank), -1, size)).transpose(1, 2) for bank in filters]
+    maxima = conv_max(
+        torch.from_numpy(chars), torch.from_numpy(table), weights, list(map(torch.from_numpy, biases)), None
+    )
+    assert worst(fast, maxima.relu() if activation == "relu" else maxima.tanh()) <= FLOAT
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_quantising_twice_is_quantising_once(axes):
+    weights = random(7, 3, 50) * np.float32(10.0) ** np.arange(-3, 4, dtype=np.float32)[:, None, None]
+    weights[2] = 0.0
+    once = quantise(weights, axes)
+    twice = quantise(once.restore(), axes)
+    assert np.array_equal(once.values, twice.values)
+    assert np.array_equal(once.scales, twice.scales)
+    assert np.array_equal(Quantised(once.values[2], once.scales[2]).restore(), np.zeros_like(weights[2]))
+    wide = once.scales.reshape(once.scales.shape + (1,) * axes)
+    assert (np.abs(once.restore() - weights) <= 0.501 * wide).all()
