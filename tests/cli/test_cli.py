@@ -122,6 +122,11 @@ def test_convert_and_inspect(here, capsys):
     assert main(["convert", "MODEL", "native"]) == 0
     assert main(["convert", "native", "back", "--to", "allennlp"]) == 0
     assert main(["convert", "native", "w.hdf5"]) == 0
+    assert main(["convert", "native", "small", "--precision", "int8"]) == 0
+    assert main(["inspect", "small"]) == 0
+    assert "weights: int8" in capsys.readouterr().out
+    assert main(["convert", "native", "no", "--to", "allennlp", "--precision", "int8"]) == 1
+    assert "only pyelmo's own format" in capsys.readouterr().err
     assert (here / "w_options.json").is_file()
     for name, kind in (("native", "pyelmo"), ("back", "allennlp"), ("w.hdf5", "allennlp")):
         capsys.readouterr()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyelmo.config import to_dict
-from pyelmo.formats.pretrained import Pretrained, empty_bilm
+from pyelmo.formats.pretrained import Pretrained, Weights, empty_bilm
 
 
 def describe(model: Pretrained) -> dict[str, Any]:
@@ -20,6 +20,7 @@ def describe(model: Pretrained) -> dict[str, Any]:
         "source": model.source,
         "format": model.format,
         "parameters": {"total": sum(parts.values()), **parts},
+        "weights": "int8" if isinstance(model.model, Weights) and model.model.quantised else "float32",
         "layers": config.layers,
         "dim": config.dim,
         "bidirectional": config.bidirectional,

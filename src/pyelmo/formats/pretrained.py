@@ -40,6 +40,10 @@ class Weights:
             del self.stored[name]
         return value
 
+    @property
+    def quantised(self) -> bool:
+        return any(isinstance(self.stored[name], Quantised) for name in self.stored if name.startswith("lstm."))
+
     def bilm(self) -> BiLM:
         bilm = empty_bilm(self.config)
         names = [name for name, _ in bilm.named_parameters()]
