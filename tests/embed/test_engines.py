@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -124,6 +127,25 @@ def test_a_trained_model_embeds_as_it_is_now():
     after = embedder.embed(SENTENCES)[0]
     assert worst(before, after) > 1e-3
     assert np.array_equal(after, Embedder(embedder.pretrained).embed(SENTENCES)[0])
+
+
+def test_several_threads_may_embed_at_once():
+    embedder = Embedder(model_of(TINY), threads=1)
+    embedder.words.clear()
+    embedder._words = WordTable(embedder._engine, embedder.lexicon, capacity=9)
+    jobs = [[[f"{job}-{(n * i) % 7}" for i in range(9)] for n in range(30)] for job in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda job: embedder.embed(job, batch_size=2), jobs))
+    for job, got in zip(jobs, results, strict=True):
+        assert all(map(np.array_equal, got, Embedder(model_of(TINY)).embed(job)))
+
+
+def test_an_embedder_can_be_copied_and_sent_to_another_process():
+    embedder = pyelmo.load(GOLDEN / "allennlp-outputs" / "models" / "clip", language="en", threads=1)
+    want = embedder.embed(SENTENCES)
+    for twin in (copy.deepcopy(embedder), pickle.loads(pickle.dumps(embedder))):
+        assert (twin.language, twin.threads) == ("en", 1)
+        assert all(map(np.array_equal, twin.embed(SENTENCES), want))
 
 
 def test_a_loaded_model_gives_its_weights_back():

@@ -5,6 +5,7 @@ L layers (the token layer counted in), T tokens of a sentence, D vector.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,17 @@ class Embedder:
         self._engine: Engine | None = None
         self._words: WordTable | None = None
         self._built_from: list[tuple[int, int]] | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process packs its weights itself."""
+        return {
+            "pretrained": Pretrained(self.bilm, self.lexicon, self.pretrained.format, self.pretrained.source),
+            **{name: getattr(self, name) for name in ("language", "precision", "threads", "device")},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     @property
     def bilm(self) -> BiLM:
@@ -260,9 +272,10 @@ class Embedder:
             windows.append(_Window([None] * len(tokens), len(tokens)))
             lengths = [len(sentence) + 2 for sentence in tokens]
             for rows in _batches(lengths, rows_at_most, engine.batch_tokens):
-                places = words.rows([tokens[row] for row in rows])
                 widths = np.array([lengths[row] for row in rows])
-                pending = engine.submit(words.values, places, widths, pick, "float32" if pooling else dtype)
+                with self._lock:  # another thread may embed, too, and change the table
+                    places = words.rows([tokens[row] for row in rows])
+                    pending = engine.submit(words.values, places, widths, pick, "float32" if pooling else dtype)
                 under_way.append(_Batch(windows[-1], rows, widths, pending))
                 if len(under_way) >= engine.depth:
                     finish(under_way.popleft())

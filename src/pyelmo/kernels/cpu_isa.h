@@ -343,8 +343,8 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
     const int64_t input_stride = bytes ? NAME(padded)(depth) : depth, state_stride = bytes ? NAME(padded)(size) : size;
     const int64_t most = live[0], wide = layer->projects ? layer->projection.columns : 0;
     const int64_t cell_depth = layer->projects ? layer->projection.depth : 0, cell_stride = NAME(padded)(cell_depth);
-    int64_t at_once = most > TOKENS_AT_ONCE ? most : TOKENS_AT_ONCE;
-    const int64_t room = most > FEW_ROWS && live[steps - 1] > FEW_ROWS ? 0 : at_once * panels * PANEL;
+    const int64_t at_once = most > TOKENS_AT_ONCE ? most : TOKENS_AT_ONCE;
+    const int64_t room = live[steps - 1] > FEW_ROWS ? 0 : TOKENS_AT_ONCE * panels * PANEL;
 
     float *cell = allocate(most * cells * sizeof(float)), *hidden = allocate(most * cells * sizeof(float));
     float *sums = allocate(most * PANEL * sizeof(float)), *ahead = allocate(room * sizeof(float));
