@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pyelmo import __version__
 from pyelmo.errors import PyelmoError
 
-VERBS = ("embed", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict")
+VERBS = ("embed", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict", "bench")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,283 @@
+"""How fast a model embeds on this machine: words/s, the time of one sentence, memory, share of the arithmetic limit.
+
+Each precision is measured in a process of its own (`python -m pyelmo.embed.bench`), so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig
+from pyelmo.embed.embedder import Embedder, load
+from pyelmo.errors import InputError, PyelmoError
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.model.bilm import BiLM
+from pyelmo.text.characters import Bytes
+from pyelmo.text.lexicon import Lexicon
+
+SENTENCES = 512
+CALLS = 500  # of one sentence, for its 99th percentile; fewer where they would take long
+PRECISIONS = {"cpu": ("float32", "int8"), "cuda": ("float32", "bfloat16")}
+# Batch sizes (None: the default) and whether the words are new to the model.
+RUNS: tuple[tuple[int | None, bool], ...] = ((None, True), (None, False), (32, False), (1, False))
+
+SIZES = {
+    "small": ModelConfig(chars=CharConfig(highways=1), lstm=LstmConfig(cells=1024, projection=128)),
+    "original": ModelConfig(),
+}
+
+
+def lstm_flops(config: ModelConfig) -> int:
+    """Multiplications and additions for one token in all layers and directions, those of the products alone."""
+    cells, size = config.lstm.cells, config.lstm.dim
+    products = 4 * cells * (size + size) + (cells * size if config.lstm.projection else 0)
+    return 2 * products * config.lstm.layers * config.directions
+
+
+def word_flops(config: ModelConfig) -> int:
+    """The same for one word that is encoded: every place of its convolutions, the highways and the projection."""
+    products = config.features * config.lstm.dim if config.project else 0
+    if config.chars:
+        chars = config.chars
+        products += sum((chars.max_length - width + 1) * width * chars.dim * count for width, count in chars.filters)
+        products += chars.highways * 2 * chars.features**2
+    return 2 * products
+
+
+def random_model(size: str) -> Embedder:
+    """Weights of a new model, always the same ones: speed does not depend on training."""
+    torch.manual_seed(0)
+    return Embedder(Pretrained(BiLM(SIZES[size]), Lexicon(Bytes()), "random", f"random, {size} size"))
+
+
+def standard_sentences(count: int = SENTENCES) -> list[list[str]]:
+    """The built-in text over and over, with made-up words in place of some, so that 3 in 10 words are distinct."""
+    text = resources.files("pyelmo.embed").joinpath("bench_text.txt").read_text("utf-8")
+    choose = random.Random(0)
+
+    def vary(word: str) -> str:
+        if not re.fullmatch("[a-z]{4,}", word) or choose.random() < 0.4:
+            return word
+        return "".join(choose.choice("aeiou" if place % 2 else "bcdfghklmnprstvw") for place in range(len(word)))
+
+    lines = text.splitlines()
+    once = [line.split() for line in lines]
+    again = ([vary(word) for word in line.split()] for line in itertools.cycle(lines))
+    return list(itertools.islice(itertools.chain(once, again), count))
+
+
+def bench(
+    source: str | Path,
+    sentences: list[list[str]],
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    seconds: float = 2.0,
+    **files: Any,
+) -> dict[str, Any]:
+    """Every precision of the device. `seconds` is how long a speed is measured at least, `files` go to `load`."""
+    words = list(itertools.chain.from_iterable(sentences))
+    if not words:
+        raise InputError("there are no words to measure with: give a text with a sentence a line")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads {threads} must be at least 1")
+    kind = device.split(":")[0]
+    request = {"source": str(source), "sentences": sentences, "device": device, "threads": threads, "seconds": seconds}
+    found = {
+        precision: _in_own_process({**request, "precision": precision, "files": files})
+        for precision in PRECISIONS.get(kind, ("float32",))
+    }
+    return {
+        "sentences": len(sentences),
+        "words": len(words),
+        "distinct_words": len(set(words)),
+        "device": torch.cuda.get_device_name(device) if kind == "cuda" else device,
+        **next(iter(found.values()))["model"],
+        "precisions": {precision: facts["measured"] for precision, facts in found.items()},
+    }
+
+
+def _in_own_process(request: dict[str, Any]) -> dict[str, Any]:
+    command = [sys.executable, "-m", "pyelmo.embed.bench"]
+    run = subprocess.run(command, input=json.dumps(request), stdout=subprocess.PIPE, text=True)
+    if run.returncode:
+        raise PyelmoError(f"{request['precision']}: the process that measured it ended with status {run.returncode}")
+    answer: dict[str, Any] = json.loads(run.stdout)
+    if "error" in answer:
+        raise InputError(answer["error"])
+    return answer
+
+
+def _measure(
+    source: str,
+    sentences: list[list[str]],
+    precision: str,
+    device: str,
+    threads: int | None,
+    seconds: float,
+    files: dict[str, Any],
+) -> dict[str, Any]:
+    if threads is not None:
+        torch.set_num_threads(threads)
+    start = time.perf_counter()
+    model = load(source, device=device, precision=precision, threads=threads, **files)
+    loaded = time.perf_counter() - start
+    _say(f"{precision}: memory")
+    for _ in model.stream(sentences):  # nothing is kept, and everything is warm afterwards
+        pass
+    memory = _peak_memory(model.device)
+    limit = _arithmetic_limit(model.device, torch.bfloat16 if precision == "bfloat16" else torch.float32)
+    speeds = [_speed(model, sentences, batch, new, seconds, limit, precision) for batch, new in RUNS]
+    _say(f"{precision}: one sentence")
+    return {
+        "model": {
+            "threads": torch.get_num_threads(),
+            "mflop_per_token": lstm_flops(model.config) / 1e6,
+            "mflop_per_new_word": word_flops(model.config) / 1e6,
+        },
+        "measured": {
+            "load_s": loaded,
+            **memory,
+            "limit_gflops": limit / 1e9,
+            "speeds": speeds,
+            "one_sentence_ms": _one_sentence(model, sentences, 5 * seconds),
+        },
+    }
+
+
+def _speed(
+    model: Embedder,
+    sentences: list[list[str]],
+    batch: int | None,
+    new: bool,
+    seconds: float,
+    limit: float,
+    precision: str,
+) -> dict[str, Any]:
+    """Words a second over whole passes, and what part of the limit their arithmetic is; padding is not counted."""
+    _say(f"{precision}: batch {batch or 'default'}, {'new' if new else 'known'} words")
+    if batch == 1:  # slow, and enough for a median
+        sentences = sentences[::16]
+    options: dict[str, Any] = {} if batch is None else {"batch_size": batch}
+    times: list[float] = []
+    while not times or sum(times) < seconds:
+        if new:
+            model.words.clear()
+        start = time.perf_counter()
+        model.embed(sentences, **options)
+        times.append(time.perf_counter() - start)
+    words = sum(map(len, sentences))
+    distinct = len(set(itertools.chain.from_iterable(sentences)))
+    flops = (words + 2 * len(sentences)) * lstm_flops(model.config)  # the two marks are tokens too
+    flops += (distinct + 2) * word_flops(model.config) if new else 0
+    took = statistics.median(times)
+    return {
+        "batch": batch or "default",
+        "words": "new" if new else "known",
+        "words_per_s": words / took,
+        "gflops": flops / took / 1e9,
+        "share_of_limit": flops / took / limit,
+    }
+
+
+def _one_sentence(model: Embedder, sentences: list[list[str]], seconds: float) -> dict[str, float]:
+    """Milliseconds for one sentence of 20 words that the model knows."""
+    sentence = list(itertools.islice(itertools.cycle(itertools.chain.from_iterable(sentences)), 20))
+    model.embed([sentence])
+    times: list[float] = []
+    while len(times) < 20 or (len(times) < CALLS and sum(times) < seconds):
+        start = time.perf_counter()
+        model.embed([sentence])
+        times.append(time.perf_counter() - start)
+    ranked = sorted(times)
+    return {
+        "median": 1000 * statistics.median(times),
+        "p99": 1000 * ranked[-(-99 * len(ranked) // 100) - 1],
+        "calls": len(times),
+    }
+
+
+def _arithmetic_limit(device: torch.device, dtype: torch.dtype, size: int | None = None) -> float:
+    """Floating-point operations a second of a large matrix product: the best that the model's products can reach."""
+    size = size or (8192 if device.type == "cuda" else 1024)
+    left, right = torch.ones(2, size, size, device=device, dtype=dtype)
+    best = float("inf")
+    for _ in range(10):  # the first warms up
+        start = time.perf_counter()
+        torch.mm(left, right)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return float(2 * size**3 / best)
+
+
+def _peak_memory(device: torch.device) -> dict[str, float | None]:
+    """GB of this process, and of the GPU where there is one."""
+    found = {"peak_memory_gb": _peak_bytes()}
+    if device.type == "cuda":
+        found["peak_gpu_memory_gb"] = torch.cuda.max_memory_allocated(device)
+    return {name: None if peak is None else peak / 1e9 for name, peak in found.items()}
+
+
+def _peak_bytes() -> int | None:
+    status = Path("/proc/self/status")
+    if status.is_file():  # not getrusage: on Linux its peak is never below that of the process that started this one
+        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        return int(found[1]) * 1024 if found else None
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def table(facts: dict[str, Any]) -> Iterable[str]:
+    """The lines of the report."""
+    for name in ("model", "text", "device"):
+        yield f"{name}: {facts[name]}"
+    yield f"threads: {facts['threads']}"
+    yield f"sentences: {facts['sentences']:,}, words: {facts['words']:,}, distinct: {facts['distinct_words']:,}"
+    yield f"arithmetic: {facts['mflop_per_token']:.1f} MFLOP a token, {facts['mflop_per_new_word']:.1f} a new word"
+    yield ""
+    yield "precision  batch    words    words/s    GOP/s  of the limit"
+    for precision, measured in facts["precisions"].items():
+        for row in measured["speeds"]:
+            yield (
+                f"{precision:9}  {row['batch']!s:7}  {row['words']:5} {row['words_per_s']:10,.0f} {row['gflops']:8.1f}"
+                f" {row['share_of_limit']:13.0%}"
+            )
+    yield "limit: a large product in float32, for int8 too (bfloat16 for bfloat16)"
+    yield ""
+    yield "precision  20 words: median     p99  peak memory   load      limit"
+    for precision, measured in facts["precisions"].items():
+        one, peak = measured["one_sentence_ms"], measured["peak_memory_gb"]
+        memory = "unknown" if peak is None else f"{peak:.2f} GB"
+        yield (
+            f"{precision:9} {one['median']:14.2f} ms {one['p99']:7.2f} {memory:>12} {measured['load_s']:4.1f} s "
+            f"{measured['limit_gflops']:6.0f} GFLOP/s"
+        )
+
+
+def _say(what: str) -> None:
+    print(f"measuring {what}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        _answer = _measure(**json.load(sys.stdin))
+    except PyelmoError as error:
+        _answer = {"error": str(error)}
+    print(json.dumps(_answer))
