@@ -21,16 +21,17 @@ from typing import Any
 import torch
 
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
-from pyelmo.embed.embedder import Embedder, load
+from pyelmo.embed.embedder import Embedder, Precision, load
 from pyelmo.errors import InputError, PyelmoError
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.kernels import cpu
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
 
 SENTENCES = 512
 CALLS = 500  # of one sentence, for its 99th percentile; fewer where they would take long
-PRECISIONS = {"cpu": ("float32", "int8"), "cuda": ("float32", "bfloat16")}
+PRECISIONS: dict[str, tuple[Precision, ...]] = {"cpu": ("float32", "int8"), "cuda": ("float32", "bfloat16")}
 # Batch sizes (None: the default) and whether the words are new to the model.
 RUNS: tuple[tuple[int | None, bool], ...] = ((None, True), (None, False), (32, False), (1, False))
 
@@ -92,8 +93,6 @@ def bench(
     words = list(itertools.chain.from_iterable(sentences))
     if not words:
         raise InputError("there are no words to measure with: give a text with a sentence a line")
-    if threads is not None and threads < 1:
-        raise InputError(f"threads {threads} must be at least 1")
     kind = device.split(":")[0]
     request = {"source": str(source), "sentences": sentences, "device": device, "threads": threads, "seconds": seconds}
     found = {
@@ -124,17 +123,16 @@ def _in_own_process(request: dict[str, Any]) -> dict[str, Any]:
 def _measure(
     source: str,
     sentences: list[list[str]],
-    precision: str,
+    precision: Precision,
     device: str,
     threads: int | None,
     seconds: float,
     files: dict[str, Any],
 ) -> dict[str, Any]:
-    if threads is not None:
-        torch.set_num_threads(threads)
     start = time.perf_counter()
     model = load(source, device=device, precision=precision, threads=threads, **files)
     loaded = time.perf_counter() - start
+    torch.set_num_threads(model.threads)  # for the limit
     _say(f"{precision}: memory")
     for _ in model.stream(sentences):  # nothing is kept, and everything is warm afterwards
         pass
@@ -144,7 +142,8 @@ def _measure(
     _say(f"{precision}: one sentence")
     return {
         "model": {
-            "threads": torch.get_num_threads(),
+            "threads": model.threads,
+            "instructions": _instructions(model.device),
             "mflop_per_token": lstm_flops(model.config) / 1e6,
             "mflop_per_new_word": word_flops(model.config) / 1e6,
         },
@@ -171,13 +170,12 @@ def _speed(
     _say(f"{precision}: batch {batch or 'default'}, {'new' if new else 'known'} words")
     if batch == 1:  # slow, and enough for a median
         sentences = sentences[::16]
-    options: dict[str, Any] = {} if batch is None else {"batch_size": batch}
     times: list[float] = []
     while not times or sum(times) < seconds:
         if new:
             model.words.clear()
         start = time.perf_counter()
-        model.embed(sentences, **options)
+        model.embed(sentences, batch_size=batch)
         times.append(time.perf_counter() - start)
     words = sum(map(len, sentences))
     distinct = len(set(itertools.chain.from_iterable(sentences)))
@@ -208,6 +206,12 @@ def _one_sentence(model: Embedder, sentences: list[list[str]], seconds: float) -
         "p99": 1000 * ranked[-(-99 * len(ranked) // 100) - 1],
         "calls": len(times),
     }
+
+
+def _instructions(device: torch.device) -> str:
+    """Which of the compiled functions run here."""
+    number = cpu.instruction_set() if device.type == "cpu" else None
+    return "torch's" if number is None else cpu.INSTRUCTION_SETS[number]
 
 
 def _arithmetic_limit(device: torch.device, dtype: torch.dtype, size: int | None = None) -> float:
@@ -248,7 +252,7 @@ def table(facts: dict[str, Any]) -> Iterable[str]:
     """The lines of the report."""
     for name in ("model", "text", "device"):
         yield f"{name}: {facts[name]}"
-    yield f"threads: {facts['threads']}"
+    yield f"threads: {facts['threads']}, instructions: {facts['instructions']}"
     yield f"sentences: {facts['sentences']:,}, words: {facts['words']:,}, distinct: {facts['distinct_words']:,}"
     yield f"arithmetic: {facts['mflop_per_token']:.1f} MFLOP a token, {facts['mflop_per_new_word']:.1f} a new word"
     yield ""
@@ -261,13 +265,13 @@ def table(facts: dict[str, Any]) -> Iterable[str]:
             )
     yield "limit: a large product in float32, for int8 too (bfloat16 for bfloat16)"
     yield ""
-    yield "precision  20 words: median     p99  peak memory   load      limit"
+    yield "precision  20 words, ms: median     p99  peak memory    load  limit, GFLOP/s"
     for precision, measured in facts["precisions"].items():
         one, peak = measured["one_sentence_ms"], measured["peak_memory_gb"]
         memory = "unknown" if peak is None else f"{peak:.2f} GB"
         yield (
-            f"{precision:9} {one['median']:14.2f} ms {one['p99']:7.2f} {memory:>12} {measured['load_s']:4.1f} s "
-            f"{measured['limit_gflops']:6.0f} GFLOP/s"
+            f"{precision:9} {one['median']:21.2f} {one['p99']:7.2f} {memory:>12} {measured['load_s']:5.1f} s "
+            f"{measured['limit_gflops']:14.0f}"
         )
 
 
