@@ -6,7 +6,9 @@ import argparse
 import itertools
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pyelmo.cli.source import add_model_files, open_text, read_lines
 
@@ -28,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pyelmo.embed.bench import bench, random_model, standard_sentences, table
+    from pyelmo.embed.bench import bench, random_model, standard_sentences
 
     sentences = read_sentences(args.text) if args.text else standard_sentences()
     with tempfile.TemporaryDirectory() as folder:
@@ -52,3 +54,30 @@ def read_sentences(path: str) -> list[list[str]]:
     with open_text(path) as file:
         lines = (line for line in read_lines(file, "stdin" if path == "-" else path) if line.strip())
         return [split_words(line) for line in itertools.islice(lines, SENTENCES)]
+
+
+def table(facts: dict[str, Any]) -> Iterator[str]:
+    """The lines of the report."""
+    for name in ("model", "text", "device"):
+        yield f"{name}: {facts[name]}"
+    yield f"threads: {facts['threads']}, instructions: {facts['instructions']}"
+    yield f"sentences: {facts['sentences']:,}, words: {facts['words']:,}, distinct: {facts['distinct_words']:,}"
+    yield f"arithmetic: {facts['mflop_per_token']:.1f} MFLOP a token, {facts['mflop_per_new_word']:.1f} a new word"
+    yield ""
+    yield "precision  batch    words    words/s    GOP/s  of the limit"
+    for precision, measured in facts["precisions"].items():
+        for row in measured["speeds"]:
+            yield (
+                f"{precision:9}  {row['batch']!s:7}  {row['words']:5} {row['words_per_s']:10,.0f} {row['gflops']:8.1f}"
+                f" {row['share_of_limit']:13.0%}"
+            )
+    yield "limit: a large product in float32, for int8 too (bfloat16 for bfloat16)"
+    yield ""
+    yield "precision  20 words, ms: median     p99  peak memory    load  limit, GFLOP/s"
+    for precision, measured in facts["precisions"].items():
+        one, peak = measured["one_sentence_ms"], measured["peak_memory_gb"]
+        memory = "unknown" if peak is None else f"{peak:.2f} GB"
+        yield (
+            f"{precision:9} {one['median']:21.2f} {one['p99']:7.2f} {memory:>12} {measured['load_s']:5.1f} s "
+            f"{measured['limit_gflops']:14.0f}"
+        )

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import random
 import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from pyelmo.kernels import cpu
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
+
+log = logging.getLogger("pyelmo")
 
 SENTENCES = 512
 CALLS = 500  # of one sentence, for its 99th percentile; fewer where they would take long
@@ -133,13 +135,17 @@ def _measure(
     model = load(source, device=device, precision=precision, threads=threads, **files)
     loaded = time.perf_counter() - start
     torch.set_num_threads(model.threads)  # for the limit
-    _say(f"{precision}: memory")
+    log.info("measuring %s: memory", precision)
     for _ in model.stream(sentences):  # nothing is kept, and everything is warm afterwards
         pass
     memory = _peak_memory(model.device)
     limit = _arithmetic_limit(model.device, torch.bfloat16 if precision == "bfloat16" else torch.float32)
-    speeds = [_speed(model, sentences, batch, new, seconds, limit, precision) for batch, new in RUNS]
-    _say(f"{precision}: one sentence")
+    speeds = []
+    for batch, new in RUNS:
+        log.info("measuring %s: batch %s, %s words", precision, batch or "default", "new" if new else "known")
+        speed = _speed(model, sentences, batch, new, seconds)
+        speeds.append({**speed, "share_of_limit": speed["gflops"] * 1e9 / limit})
+    log.info("measuring %s: one sentence", precision)
     return {
         "model": {
             "threads": model.threads,
@@ -157,17 +163,8 @@ def _measure(
     }
 
 
-def _speed(
-    model: Embedder,
-    sentences: list[list[str]],
-    batch: int | None,
-    new: bool,
-    seconds: float,
-    limit: float,
-    precision: str,
-) -> dict[str, Any]:
-    """Words a second over whole passes, and what part of the limit their arithmetic is; padding is not counted."""
-    _say(f"{precision}: batch {batch or 'default'}, {'new' if new else 'known'} words")
+def _speed(model: Embedder, sentences: list[list[str]], batch: int | None, new: bool, seconds: float) -> dict[str, Any]:
+    """Words a second over whole passes, and their arithmetic; padding is not counted."""
     if batch == 1:  # slow, and enough for a median
         sentences = sentences[::16]
     times: list[float] = []
@@ -187,7 +184,6 @@ def _speed(
         "words": "new" if new else "known",
         "words_per_s": words / took,
         "gflops": flops / took / 1e9,
-        "share_of_limit": flops / took / limit,
     }
 
 
@@ -214,10 +210,10 @@ def _instructions(device: torch.device) -> str:
     return "torch's" if number is None else cpu.INSTRUCTION_SETS[number]
 
 
-def _arithmetic_limit(device: torch.device, dtype: torch.dtype, size: int | None = None) -> float:
+def _arithmetic_limit(device: torch.device, dtype: torch.dtype) -> float:
     """Floating-point operations a second of a large matrix product: the best that the model's products can reach."""
-    size = size or (8192 if device.type == "cuda" else 1024)
-    left, right = torch.ones(2, size, size, device=device, dtype=dtype)
+    size = 8192 if device.type == "cuda" else 1024
+    left, right = torch.randn(2, size, size, device=device, dtype=dtype)
     best = float("inf")
     for _ in range(10):  # the first warms up
         start = time.perf_counter()
@@ -248,38 +244,9 @@ def _peak_bytes() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def table(facts: dict[str, Any]) -> Iterable[str]:
-    """The lines of the report."""
-    for name in ("model", "text", "device"):
-        yield f"{name}: {facts[name]}"
-    yield f"threads: {facts['threads']}, instructions: {facts['instructions']}"
-    yield f"sentences: {facts['sentences']:,}, words: {facts['words']:,}, distinct: {facts['distinct_words']:,}"
-    yield f"arithmetic: {facts['mflop_per_token']:.1f} MFLOP a token, {facts['mflop_per_new_word']:.1f} a new word"
-    yield ""
-    yield "precision  batch    words    words/s    GOP/s  of the limit"
-    for precision, measured in facts["precisions"].items():
-        for row in measured["speeds"]:
-            yield (
-                f"{precision:9}  {row['batch']!s:7}  {row['words']:5} {row['words_per_s']:10,.0f} {row['gflops']:8.1f}"
-                f" {row['share_of_limit']:13.0%}"
-            )
-    yield "limit: a large product in float32, for int8 too (bfloat16 for bfloat16)"
-    yield ""
-    yield "precision  20 words, ms: median     p99  peak memory    load  limit, GFLOP/s"
-    for precision, measured in facts["precisions"].items():
-        one, peak = measured["one_sentence_ms"], measured["peak_memory_gb"]
-        memory = "unknown" if peak is None else f"{peak:.2f} GB"
-        yield (
-            f"{precision:9} {one['median']:21.2f} {one['p99']:7.2f} {memory:>12} {measured['load_s']:5.1f} s "
-            f"{measured['limit_gflops']:14.0f}"
-        )
-
-
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr)
-
-
 if __name__ == "__main__":
+    logging.basicConfig(format="%(message)s")  # progress goes to stderr
+    log.setLevel(logging.INFO)
     try:
         _answer = _measure(**json.load(sys.stdin))
     except PyelmoError as error:
