@@ -68,5 +68,11 @@ def test_dictionary_words_begin_with_the_end_mark_as_they_were_trained():
         Dictionary(("a", *MARKS[:-1]))
 
 
+@given(st.lists(any_text | st.sampled_from(["<S>", "</S>", "", "é" * 30]), max_size=9), st.integers(3, 60))
+def test_many_words_at_once_give_the_rows_of_each(words, length):
+    for alphabet in (Bytes(length), Jamo(length), Dictionary(SMALL.symbols, length)):
+        assert encode_rows(alphabet, words).tolist() == [alphabet.row(word) for word in words]
+
+
 def test_no_words_give_an_empty_array():
     assert encode_rows(Bytes(), []).shape == (0, 50)

@@ -166,6 +166,8 @@ class Embedder:
         if isinstance(sentence, (bytes, dict)) or not isinstance(sentence, Iterable):
             raise InputError(f"sentence {number}: expected a string or a list of words, got {type(sentence).__name__}")
         words = list(sentence)
+        if set(map(type, words)) <= {str}:
+            return words
         for place, word in enumerate(words):
             if not isinstance(word, str):
                 raise InputError(
@@ -258,8 +260,8 @@ class Embedder:
                 vectors = values[..., end - length + inner : end - inner, :]
                 if pooling is not None:
                     vectors = pool(torch.from_numpy(vectors), pooling).numpy()
-                # A copy: a sentence that is kept must not keep its whole batch.
-                vectors = np.array(vectors, dtype=dtype)
+                if engine.cuts or vectors.dtype != dtype:
+                    vectors = np.array(vectors, dtype=dtype)
                 batch.window.results[row] = torch.from_numpy(vectors) if output == "torch" else vectors
             batch.window.left -= len(batch.rows)
 

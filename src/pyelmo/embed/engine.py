@@ -35,6 +35,7 @@ class Engine(Protocol):
     batch_tokens: int  # of one batch at most, padding counted in
     batch_rows: int  # sentences of one batch at most
     size: int  # P
+    cuts: bool  # a sentence's vectors are copied out of its batch, which it would keep in memory otherwise
 
     def table(self, rows: int) -> Any:
         """Room for word vectors (rows, P), where this engine wants them."""

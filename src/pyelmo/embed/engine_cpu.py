@@ -36,6 +36,7 @@ class CpuEngine:
 
     batch_tokens = 2048
     batch_rows = 256
+    cuts = True
 
     def __init__(self, config: ModelConfig, fetch: Callable[[str], Stored], *, threads: int = 1) -> None:
         self.size = config.lstm.dim

@@ -53,7 +53,7 @@ def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Tenso
     if len(weights) not in counts:
         wanted = " or ".join(map(str, counts))
         raise InputError(f"a mix of this model has {wanted} weights, got {len(weights)}")
-    return lambda values: weigh(weights.to(values), values)
+    return lambda values: weigh(weights.to(values, non_blocking=True), values)
 
 
 def check_pooling(pooling: str | None) -> None:

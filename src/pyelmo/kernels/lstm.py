@@ -16,6 +16,7 @@ exact: the gradient is zero where the unclipped value lies outside the bounds, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ def _biases(bias: tl.tensor, places: tl.tensor, cells: tl.tensor, inside: tl.ten
     )
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit(do_not_specialize=["step", "time", "batch"])
 def _cell_forward(
     gates: tl.tensor,  # (N, T, B, 4C)
     bias: tl.tensor,  # (N, 4C)
@@ -165,7 +166,7 @@ def _cell_backward(
     tl.store(to + 3 * cells, tl.load(to + 3 * cells, mask=inside) + sum_leave, mask=inside)
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit(do_not_specialize=["step", "time", "batch"])
 def _output_forward(
     raw: tl.tensor,  # (N, T, B, P)
     joint: tl.tensor,  # (N, T + 1, B, K): writes the hidden half of the next step's [x, h]
@@ -244,8 +245,12 @@ def fast_projected_lstm(
     weight_projection: Tensor | None,
     cell_clip: float | None,
     projection_clip: float | None,
+    counts: Sequence[int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `projected_lstm`, on a GPU. Computes in the type of `inputs`, or in autocast's."""
+    """As `projected_lstm`, on a GPU. Computes in the type of `inputs`, or in autocast's.
+
+    Without gradients it skips the rows beyond `counts` of each step.
+    """
     directions, batch, time, _ = inputs.shape
     if batch == 0 or time == 0:
         return inputs.new_zeros(directions, batch, time, hidden.shape[-1]), hidden, cell
@@ -259,7 +264,7 @@ def fast_projected_lstm(
         return result
     weights = _cast(weight_input, weight_recurrent, bias, weight_projection, dtype)
     with torch.cuda.device_of(inputs):
-        tape = _forward(inputs, hidden, cell, mask, *weights, *clips, keep=False)
+        tape = _forward(inputs, hidden, cell, mask, *weights, *clips, keep=False, counts=counts)
     return tape.outputs, *_last(tape, hidden, cell)
 
 
@@ -324,6 +329,7 @@ def _forward(
     projection_clip: float | None,
     *,
     keep: bool,
+    counts: Sequence[int] | None = None,
 ) -> _Tape:
     directions, batch, time, size_in = inputs.shape
     cells, size = weight.shape[1] // 4, hidden.shape[-1]
@@ -339,7 +345,6 @@ def _forward(
     states[:, 0] = cell
     live = joint if mask is None else mask.contiguous().view(torch.uint8)  # without a mask the pointer is never read
     block, size_block = _block(cells, 1024), _block(size, 512)
-    cell_step = _cell_forward[batch, -(-cells // block), directions]
     output_step = _output_forward[batch, -(-size // size_block), directions]
     clips = projection_clip is not None and projection is not None
     masked = mask is not None
@@ -348,14 +353,15 @@ def _forward(
     joints, all_gates, all_squashed, raws = (tensor.unbind(1) for tensor in (joint, gates, squashed, raw))
     for step in range(time):
         slot = step if keep else 0
-        torch.bmm(joints[step], columns, out=all_gates[slot])
-        cell_step(
+        rows = batch if counts is None else min(batch, counts[step])
+        torch.bmm(joints[step][:, :rows], columns, out=all_gates[slot][:, :rows])
+        _cell_forward[rows, -(-cells // block), directions](
             gates, bias, states, squashed, live, step, time, batch, cells, cell_clip or 0.0,
             CLIP=cell_clip is not None, MASK=masked, KEEP=keep, BLOCK=block,
         )  # fmt: skip
         if projection is not None:
-            torch.bmm(all_squashed[slot], projection.transpose(1, 2), out=raws[slot])
-        output_step(
+            torch.bmm(all_squashed[slot][:, :rows], projection.transpose(1, 2), out=raws[slot][:, :rows])
+        output_step(  # for all rows: those that have ended carry their state on
             raw, joint, outputs, live, step, time, batch, size, size_in + size, projection_clip or 0.0,
             CLIP=clips, MASK=masked, KEEP=keep, BLOCK=size_block,
         )  # fmt: skip

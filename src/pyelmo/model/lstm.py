@@ -6,6 +6,7 @@ Every direction reads its own time axis forwards; who wants a backward LSTM reve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,11 +59,17 @@ class ProjectedLSTM(nn.Module):
             nn.init.uniform_(self.projection, -bound, bound)
 
     def forward(
-        self, inputs: Tensor, hidden: Tensor, cell: Tensor, mask: Tensor | None = None
+        self,
+        inputs: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        mask: Tensor | None = None,
+        counts: Sequence[int] | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(N, B, T, D), (N, B, P), (N, B, C), (B, T) -> outputs (N, B, T, P) and the last hidden and cell.
 
-        Where `mask` is false the state stands still and the output is undefined.
+        Where `mask` is false the state stands still and the output is undefined. `counts` may say, for each step, how
+        many of the first rows hold all that the mask leaves: a fast path then skips the others.
         """
         cells = self.config.cells
         forget = torch.zeros_like(self.bias[0])
@@ -71,7 +78,7 @@ class ProjectedLSTM(nn.Module):
         return run(
             inputs, hidden, cell, mask,
             self.input, self.recurrent, self.bias + forget, self.projection,
-            self.config.cell_clip, self.config.projection_clip,
+            self.config.cell_clip, self.config.projection_clip, counts,
         )  # fmt: skip
 
 
@@ -86,8 +93,9 @@ def projected_lstm(
     weight_projection: Tensor | None,
     cell_clip: float | None,
     projection_clip: float | None,
+    counts: Sequence[int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The plain reference: one step after another, as the equations say."""
+    """The plain reference: one step after another, as the equations say, for every row whatever `counts` says."""
     recurrent = weight_recurrent.transpose(1, 2)  # (N, P, 4C)
     projection = None if weight_projection is None else weight_projection.transpose(1, 2)  # (N, C, P)
     directions, batch, time, size = inputs.shape
@@ -135,7 +143,11 @@ class LstmStack(nn.Module):
         return State(weight.new_zeros(*shape, self.config.dim), weight.new_zeros(*shape, self.config.cells))
 
     def forward(
-        self, inputs: Tensor, state: State | None = None, mask: Tensor | None = None
+        self,
+        inputs: Tensor,
+        state: State | None = None,
+        mask: Tensor | None = None,
+        counts: Sequence[int] | None = None,
     ) -> tuple[list[Tensor], State]:
         """(N, B, T, P) -> the output of each layer (N, B, T, P), and the state after the last step."""
         state = state or self.zero_state(inputs.shape[1])
@@ -143,7 +155,7 @@ class LstmStack(nn.Module):
         for number, layer in enumerate(self.layers):
             # bilm-tf drops a cell's input (and the residual adds the dropped input), and the stack's output.
             inputs = self.dropout(inputs)
-            output, hidden, cell = layer(inputs, state.hidden[number], state.cell[number], mask)
+            output, hidden, cell = layer(inputs, state.hidden[number], state.cell[number], mask, counts)
             if self.config.skip and number > 0:
                 output = output + inputs
             inputs = output

@@ -52,7 +52,8 @@ def encode_rows(alphabet: Alphabet, words: Sequence[str]) -> npt.NDArray[np.int3
     rows = np.empty((len(words), alphabet.max_length), dtype=np.int32)
     for start in range(0, len(words), ROWS_AT_ONCE):
         part = words[start : start + ROWS_AT_ONCE]
-        rows[start : start + len(part)] = [alphabet.row(word) for word in part]
+        found = _byte_rows(alphabet, part) if isinstance(alphabet, Bytes) else [alphabet.row(word) for word in part]
+        rows[start : start + len(part)] = found
     return rows
 
 
@@ -127,6 +128,21 @@ class Dictionary:
 
 def _marked(symbols: list[int], max_length: int) -> list[int]:
     return [BEGIN_WORD, *symbols, END_WORD] + [PADDING] * (max_length - 2 - len(symbols))
+
+
+def _byte_rows(alphabet: Bytes, words: Sequence[str]) -> npt.NDArray[np.int32]:
+    """`alphabet.row` of every word (N, C), without a list of numbers for each."""
+    count, room = len(words), alphabet.max_length - 2
+    spelled = [word.encode("utf-8", "ignore")[:room] for word in words]
+    sizes = np.fromiter(map(len, spelled), dtype=np.int64, count=count)
+    rows = np.full((count, alphabet.max_length), PADDING, dtype=np.int32)
+    rows[:, 0] = BEGIN_WORD
+    rows[:, 1:-1][np.arange(room) < sizes[:, None]] = np.frombuffer(b"".join(spelled), dtype=np.uint8).astype(int) + 1
+    rows[np.arange(count), sizes + 1] = END_WORD
+    for place, word in enumerate(words):
+        if word in SENTENCE_MARKS:
+            rows[place] = alphabet.row(word)
+    return rows
 
 
 def _bytes(text: str, room: int) -> list[int]:
