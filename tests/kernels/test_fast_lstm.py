@@ -96,6 +96,20 @@ def test_without_a_gradient_the_outputs_are_the_same():
         assert relative_error(one, other) < TOLERANCE[torch.float32]
 
 
+@torch.no_grad()
+def test_rows_that_have_ended_may_be_left_out():
+    lengths = torch.arange(SHAPE["batch"], 0, -1).clamp(max=SHAPE["time"])  # longest first
+    steps = torch.arange(SHAPE["time"])
+    mask = (steps < lengths[:, None]).to(DEVICE)
+    counts = (lengths[:, None] > steps).sum(0).tolist()
+    counts[0] = 8 * SHAPE["batch"]  # more than there are is no harm
+    tensors = list(values().values())
+    all_rows = arranged(fast_projected_lstm, mask, (3.0, 3.0), tensors)
+    fewer = arranged(functools.partial(fast_projected_lstm, counts=counts), mask, (3.0, 3.0), tensors)
+    for one, other in zip(fewer, all_rows, strict=True):
+        assert relative_error(one, other) < TOLERANCE[torch.float32]
+
+
 def test_the_clips_are_exact_and_their_gradient_is_zero_only_outside_the_bounds():
     # Gates wide open: the cell counts 2, 3, 4 -> 3; identity projection halves it. At a bound itself gradient passes.
     inputs = torch.zeros(1, 1, 2, 4, device=DEVICE)

@@ -132,11 +132,11 @@ class _Downloads:
         self._own.pinned = torch.empty(PIECE, dtype=torch.uint8, pin_memory=True)
 
     def start(self, values: Tensor) -> Pending:
+        array = np.empty(values.shape, dtype=str(values.dtype).removeprefix("torch."))
+        both = [tensor.flatten().view(torch.uint8).split(PIECE) for tensor in (values, torch.from_numpy(array))]
+        pieces = zip(*both, strict=True)
         ready = torch.cuda.Event(blocking=True)  # to sleep, not to spin: the processors have other work
         ready.record(torch.cuda.current_stream(self._device))
-        array = np.empty(values.shape, dtype=str(values.dtype).removeprefix("torch."))
-        both = (tensor.flatten().view(torch.uint8).split(PIECE) for tensor in (values, torch.from_numpy(array)))
-        pieces = zip(*both, strict=True)
         return _Arriving(array, [self._threads.submit(self._bring, ready, *piece) for piece in pieces])
 
     def _bring(self, ready: torch.cuda.Event, source: Tensor, target: Tensor) -> None:
