@@ -14,21 +14,18 @@ import argparse
 import gzip
 import json
 import time
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from kernels_gpu import seconds
 from report import machine
 
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
-from pyelmo.embed.engine import Pending, WordTable
-from pyelmo.embed.engine_torch import PRECISIONS, TorchEngine
+from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.engine_torch import PRECISIONS
+from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
@@ -37,94 +34,23 @@ SIZES = {
     "original": ModelConfig(),
     "small": ModelConfig(chars=CharConfig(highways=1), lstm=LstmConfig(cells=1024, projection=128)),
 }
-WINDOW = 16384  # sentences that are sorted by length together
-TABLE = 1 << 19  # words whose vectors are kept
-LEXICON = Lexicon(Bytes())
 
 
-@dataclass
-class Clock:
-    """Seconds of the host's one Python thread, by what it did."""
-
-    spent: dict[str, float] = field(default_factory=dict)
-    last: float = field(default_factory=time.perf_counter)
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.spent[name] = self.spent.get(name, 0.0) + now - self.last
-        self.last = now
-
-
-def embed(
-    engine: TorchEngine, sentences: list[list[str]], clock: Clock, *, window: int = WINDOW, dtype: str = "float16"
-) -> Iterator[list[np.ndarray]]:
-    """What the embedder does, window by window: look up, sort by length, submit, cut the results up by sentence."""
-    table = WordTable(engine, LEXICON, TABLE)
-    under_way: deque[tuple[list[np.ndarray], np.ndarray, np.ndarray, Pending]] = deque()
-    windows: deque[list[np.ndarray]] = deque()
-
-    def finish() -> None:
-        results, places, lengths, pending = under_way.popleft()
-        values = pending.result()
-        clock.lap("wait for the GPU and the copy")
-        ends = np.cumsum(lengths).tolist()
-        for place, begin, end in zip(places.tolist(), [0, *ends], ends, strict=False):
-            results[place] = values[:, begin + 1 : end - 1]
-        clock.lap("cut")
-
-    for start in range(0, len(sentences), window):
-        group = sentences[start : start + window]
-        # In the order of the text: sorted by length, a sentence's words lie far from the last one's in memory.
-        rows = table.rows(group)
-        lengths = np.fromiter(map(len, group), dtype=np.int64, count=len(group)) + 2
-        begins = lengths.cumsum() - lengths
-        windows.append([np.empty(0)] * len(group))
-        clock.lap("look up and encode words")
-        for places in batches(lengths, engine):
-            own = lengths[places]
-            tokens = np.arange(own.sum()) + np.repeat(begins[places] + own - own.cumsum(), own)
-            pending = engine.submit(table.values, rows[tokens], own, lambda layers: layers, dtype)
-            under_way.append((windows[-1], places, own, pending))
-            clock.lap("submit")
-            if len(under_way) > engine.depth:
-                finish()
-        while windows and not any(waiting[0] is windows[0] for waiting in under_way):
-            yield windows.popleft()
-            clock.lap("the caller")
-    while under_way:
-        finish()
-    yield from windows
-
-
-def batches(lengths: npt.NDArray[np.int64], engine: TorchEngine) -> Iterator[npt.NDArray[np.int64]]:
-    """Places grouped by falling length, within the engine's bounds."""
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        count = min(engine.batch_rows, max(1, engine.batch_tokens // int(lengths[order[start]])))
-        yield order[start : start + count]
-        start += count
-
-
-def measure(
-    engine: TorchEngine, sentences: list[list[str]], *, keep: bool = False, window: int = WINDOW
-) -> dict[str, Any]:
-    """One run over everything; `keep` holds on to all arrays instead of letting go of each window's."""
+def measure(embedder: Embedder, sentences: list[list[str]], *, keep: bool = False) -> dict[str, Any]:
+    """One run over everything; `keep` holds on to all arrays instead of letting go of each."""
+    embedder.words.clear()
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    clock, kept, words = Clock(), [], 0
-    start = time.perf_counter()
-    for results in embed(engine, sentences, clock, window=window):
-        words += sum(array.shape[1] for array in results)
+    start, words, kept = time.perf_counter(), 0, []
+    for array in embedder.stream(sentences, dtype="float16"):
+        words += array.shape[1]
         if keep:
-            kept.append(results)
+            kept.append(array)
     spent = time.perf_counter() - start
     assert words == sum(map(len, sentences))
     return {
-        "precision": engine.precision, "batch_rows": engine.batch_rows, "batch_tokens": engine.batch_tokens,
-        "window": window, "depth": engine.depth, "kept": keep, "seconds": round(spent, 3),
-        "words_per_s": round(words / spent), "peak_gpu_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
-        "host_thread": {name: round(value / spent, 3) for name, value in clock.spent.items()},
+        "precision": embedder.precision, "kept": keep, "seconds": round(spent, 3), "words_per_s": round(words / spent),
+        "peak_gpu_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
     }  # fmt: skip
 
 
@@ -137,12 +63,12 @@ GROUPS = {
 }
 
 
-def gpu_shares(engine: TorchEngine, sentences: list[list[str]]) -> tuple[dict[str, float], float]:
+def gpu_shares(embedder: Embedder, sentences: list[list[str]]) -> tuple[dict[str, float], float]:
     """Parts of the kernels' time by kind (copies run beside them), and the seconds of kernels for one word."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        for _ in embed(engine, sentences, Clock()):
+        for _ in embedder.stream(sentences, dtype="float16"):
             pass
         torch.cuda.synchronize()
     sums: dict[str, float] = {}
@@ -167,25 +93,26 @@ def arithmetic(config: ModelConfig) -> int:
     return config.directions * lstm.layers * 2 * (2 * lstm.dim * 4 * lstm.cells + lstm.cells * lstm.dim)
 
 
-def open_engine(name: str, precision: str) -> TorchEngine:
+def open_embedder(name: str, precision: str) -> Embedder:
     """With its kernels compiled, for full batches and for odd ones."""
     torch.manual_seed(0)
-    engine = TorchEngine(BiLM(SIZES[name]), "cuda", precision)
+    pretrained = Pretrained(BiLM(SIZES[name]), Lexicon(Bytes()), "random", name)
+    embedder = Embedder(pretrained, device="cuda", precision=precision)
     made_up = [[f"w{number}x{place}" for place in range(5 + number % 40)] for number in range(1, 6000)]
     for sentences in (made_up, made_up[:19], made_up[:1]):
-        for _ in embed(engine, sentences, Clock()):
+        for _ in embedder.stream(sentences, dtype="float16"):
             pass
-    return engine
+    return embedder
 
 
 def rows(name: str, precision: str, sentences: list[list[str]]) -> Iterator[dict[str, Any]]:
-    config, dtype, engine = SIZES[name], PRECISIONS[precision], open_engine(name, precision)
+    config, dtype, embedder = SIZES[name], PRECISIONS[precision], open_embedder(name, precision)
     square = product_rate(dtype, 1, 8192, 8192, 8192)
     step = product_rate(dtype, 2, 2048, 2 * config.lstm.dim, 4 * config.lstm.cells)
     fast = precision == "bfloat16"
     some = sentences if fast else sentences[: len(sentences) // 8]
     for keep in (False, True) if fast and name == "original" else (False,):
-        row = {"model": name, "sentences": len(some), **measure(engine, some, keep=keep)}
+        row = {"model": name, "sentences": len(some), **measure(embedder, some, keep=keep)}
         used = row["words_per_s"] * arithmetic(config)
         row |= {
             "mflop_a_word": round(arithmetic(config) / 1e6, 1), "tflops": round(used / 1e12, 1),
@@ -193,7 +120,7 @@ def rows(name: str, precision: str, sentences: list[list[str]]) -> Iterator[dict
             "tflops_of_a_step": round(step / 1e12), "of_a_step": round(used / step, 3),
         }  # fmt: skip
         if fast and not keep:
-            row["kernels"], busy = gpu_shares(engine, sentences[:WINDOW])
+            row["kernels"], busy = gpu_shares(embedder, sentences[: len(sentences) // 8])
             row["kernels_busy"] = round(busy * row["words_per_s"], 3)
         yield row
 

@@ -39,9 +39,8 @@ def run(
     """Vectors with the marks', of sentences given longest first."""
     table = WordTable(engine, lexicon)
     lengths = np.array([len(sentence) + 2 for sentence in sentences])
-    rows = table.rows(sentences)
-    pending = engine.submit(table.values, rows, lengths, layer_picker(layers, engine.bilm.config), dtype)
-    table.values[:] = torch.nan  # the engine has taken what it needs
+    rows, vectors = table.rows(sentences)
+    pending = engine.submit(vectors, rows, lengths, layer_picker(layers, engine.bilm.config), dtype)
     values = pending.result()
     assert values.dtype == dtype
     return np.split(values, np.cumsum(lengths)[:-1], axis=-2)
@@ -131,7 +130,7 @@ def test_results_stay_as_they_were_when_many_batches_follow(device):
     engine = TorchEngine(embedder.bilm, device)
     table, pick = WordTable(engine, embedder.lexicon), layer_picker("all", embedder.config)
     lengths = np.array([len(sentence) + 2 for sentence in sentences])
-    rows = table.rows(sentences)
-    under_way = [engine.submit(table.values, rows, lengths, pick, "float32") for _ in range(4 * engine.depth)]
+    rows, vectors = table.rows(sentences)
+    under_way = [engine.submit(vectors, rows, lengths, pick, "float32") for _ in range(4 * engine.depth)]
     for pending in under_way:
         assert np.array_equal(pending.result(), under_way[0].result())

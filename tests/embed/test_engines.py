@@ -57,8 +57,8 @@ def embed_with(engine, model, sentences=SENTENCES):
     order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
     table = WordTable(engine, model.lexicon)
     lengths = np.array([len(sentences[row]) + 2 for row in order])
-    rows = table.rows([sentences[row] for row in order])
-    values = engine.submit(table.values, rows, lengths, lambda layers: layers, "float32").result()
+    rows, vectors = table.rows([sentences[row] for row in order])
+    values = engine.submit(vectors, rows, lengths, lambda layers: layers, "float32").result()
     parts = np.split(values, np.cumsum(lengths)[:-1], axis=-2)
     return [parts[order.index(row)] for row in range(len(sentences))]
 

@@ -5,7 +5,6 @@ L layers (the token layer counted in), T tokens of a sentence, D vector.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from pyelmo.config import ModelConfig
@@ -89,7 +89,6 @@ class Embedder:
         self._engine: Engine | None = None
         self._words: WordTable | None = None
         self._built_from: list[tuple[int, int]] | None = None
-        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy in another process packs its weights itself."""
@@ -198,9 +197,9 @@ class Embedder:
         if isinstance(sentences, str):
             raise InputError("sentences is one string; give a list of them: embed([sentence])")
         given = list(sentences)
-        stream = self._stream(
+        stream = self.stream(
             given, layers=layers, pooling=pooling, batch_size=batch_size, device=device,
-            keep_boundaries=keep_boundaries, output=output, dtype=dtype, together=True,
+            keep_boundaries=keep_boundaries, output=output, dtype=dtype,
         )  # fmt: skip
         if progress:
             from tqdm import tqdm
@@ -221,24 +220,6 @@ class Embedder:
         dtype: Literal["float32", "float16"] = "float32",
     ) -> Iterator[Any]:
         """`embed` for any amount of text in constant memory: arrays come one by one, in input order."""
-        return self._stream(
-            sentences, layers=layers, pooling=pooling, batch_size=batch_size, device=device,
-            keep_boundaries=keep_boundaries, output=output, dtype=dtype, together=False,
-        )  # fmt: skip
-
-    def _stream(
-        self,
-        sentences: Iterable[Sentence],
-        *,
-        layers: LayerChoice,
-        pooling: str | None,
-        batch_size: int | None,
-        device: str | torch.device | None,
-        keep_boundaries: bool,
-        output: str,
-        dtype: str,
-        together: bool,
-    ) -> Iterator[Any]:
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size {batch_size} must be at least 1")
         _check_choice("output", output, ("numpy", "torch"))
@@ -254,10 +235,10 @@ class Embedder:
 
         def finish(batch: _Batch) -> None:
             values = batch.pending.result()
-            ends = np.cumsum(batch.lengths)
+            ends = batch.lengths.cumsum().tolist()
             inner = 0 if keep_boundaries else 1
-            for row, length, end in zip(batch.rows, batch.lengths, ends, strict=True):
-                vectors = values[..., end - length + inner : end - inner, :]
+            for row, start, end in zip(batch.rows.tolist(), [0, *ends[:-1]], ends, strict=True):
+                vectors = values[..., start + inner : end - inner, :]
                 if pooling is not None:
                     vectors = pool(torch.from_numpy(vectors), pooling).numpy()
                 if engine.cuts or vectors.dtype != dtype:
@@ -267,17 +248,19 @@ class Embedder:
 
         rows_at_most = min(batch_size or engine.batch_rows, engine.batch_rows)
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
-        window_tokens = max(WINDOW_BYTES // token_bytes, 2 * engine.batch_tokens) if not together else None
+        window_tokens = max(WINDOW_BYTES // token_bytes, 2 * engine.batch_tokens)
         under_way: deque[_Batch] = deque()
         windows: deque[_Window] = deque()
         for tokens in self._windows(sentences, window_tokens):
             windows.append(_Window([None] * len(tokens), len(tokens)))
-            lengths = [len(sentence) + 2 for sentence in tokens]
+            lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens)) + 2
+            # In the order of the text: the words of sentences sorted by length would lie far apart in memory.
+            places, table = words.rows(tokens)
+            starts = lengths.cumsum() - lengths
             for rows in _batches(lengths, rows_at_most, engine.batch_tokens):
-                widths = np.array([lengths[row] for row in rows])
-                with self._lock:  # another thread may embed, too, and change the table
-                    places = words.rows([tokens[row] for row in rows])
-                    pending = engine.submit(words.values, places, widths, pick, "float32" if pooling else dtype)
+                widths = lengths[rows]
+                own = np.arange(widths.sum()) + np.repeat(starts[rows] + widths - widths.cumsum(), widths)
+                pending = engine.submit(table, places[own], widths, pick, "float32" if pooling else dtype)
                 under_way.append(_Batch(windows[-1], rows, widths, pending))
                 if len(under_way) >= engine.depth:
                     finish(under_way.popleft())
@@ -288,15 +271,15 @@ class Embedder:
         for window in windows:
             yield from window.results
 
-    def _windows(self, sentences: Iterable[Sentence], at_most: int | None) -> Iterator[list[list[str]]]:
-        """Tokenised sentences in groups of about `at_most` tokens; without it, all together."""
+    def _windows(self, sentences: Iterable[Sentence], at_most: int) -> Iterator[list[list[str]]]:
+        """Tokenised sentences in groups of about `at_most` tokens."""
         window: list[list[str]] = []
         size = 0
         for number, sentence in enumerate(sentences):
             tokens = self.tokenise(sentence, number)
             window.append(tokens)
             size += len(tokens) + 2
-            if at_most is not None and size >= at_most:
+            if size >= at_most:
                 yield window
                 window, size = [], 0
         if window:
@@ -343,8 +326,8 @@ class _Window:
 @dataclass(frozen=True)
 class _Batch:
     window: _Window
-    rows: list[int]
-    lengths: np.ndarray
+    rows: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
     pending: Pending
 
 
@@ -396,13 +379,10 @@ def _device(device: str | torch.device) -> torch.device:
     return found
 
 
-def _batches(lengths: list[int], rows_at_most: int, tokens_at_most: int) -> Iterator[list[int]]:
+def _batches(lengths: npt.NDArray[np.int64], rows_at_most: int, tokens_at_most: int) -> Iterator[npt.NDArray[np.int64]]:
     """Rows grouped by falling length; a sentence longer than `tokens_at_most` runs alone."""
-    group: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        if group and (len(group) == rows_at_most or lengths[group[0]] * (len(group) + 1) > tokens_at_most):
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group
+    order, start = np.argsort(-lengths, kind="stable"), 0
+    while start < len(order):
+        count = min(rows_at_most, max(1, tokens_at_most // int(lengths[order[start]])))
+        yield order[start : start + count]
+        start += count

@@ -5,8 +5,9 @@ U words, P size of one direction, B sentences, N all their tokens with the two m
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,7 @@ class Engine(Protocol):
     batch_tokens: int  # of one batch at most, padding counted in
     batch_rows: int  # sentences of one batch at most
     size: int  # P
+    table_rows: int  # words whose vectors are kept
     cuts: bool  # a sentence's vectors are copied out of its batch, which it would keep in memory otherwise
 
     def table(self, rows: int) -> Any:
@@ -46,8 +48,16 @@ class Engine(Protocol):
     def submit(self, table: Any, rows: IntArray, lengths: npt.NDArray[np.int64], pick: Pick, dtype: str) -> Pending:
         """Start on sentences given as rows of the table (N,) and lengths (B,) that never rise.
 
-        The table may change as soon as this returns. `dtype` of the result is float32 or float16.
+        `dtype` of the result is float32 or float16.
         """
+
+
+class _Numbers(dict[str, int]):
+    """Words by number: one that was never asked for gets the next."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
 
 
 class WordTable:
@@ -55,35 +65,53 @@ class WordTable:
 
     def __init__(self, engine: Engine, lexicon: Lexicon, capacity: int | None = None) -> None:
         self._engine, self._lexicon = engine, lexicon
-        self._capacity = max(capacity or TABLE_BYTES // (4 * engine.size), 1)
-        self._numbers: dict[str, int] = {}
-        self.values: Any = None
+        self.capacity = capacity or engine.table_rows
+        self._numbers = _Numbers()
+        self._values: Any = None
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def clear(self) -> None:
-        self._numbers.clear()
-
-    def rows(self, sentences: Sequence[Sequence[str]]) -> IntArray:
-        """The row of every token, sentence after sentence with the marks around each (N,)."""
-        begin, end = [self._lexicon.begin], [self._lexicon.end]
-        words = list(chain.from_iterable(chain(begin, sentence, end) for sentence in sentences))
-        rows = list(map(self._numbers.get, words))
-        if None in rows:
-            self.add(words)
-            rows = list(map(self._numbers.get, words))
-        return np.array(rows, dtype=np.int32)
+        with self._lock:
+            self._clear()
 
     def add(self, words: Sequence[str]) -> None:
-        """Encode those of the words that are not there yet."""
-        missing = [word for word in dict.fromkeys(words) if word not in self._numbers]
-        if len(self) + len(missing) > self._capacity:
-            self.clear()
-            missing = list(dict.fromkeys(words))
-        start = len(self)
-        if self.values is None or len(self.values) < start + len(missing):  # more distinct words at once than it holds
-            assert start == 0 or self.values is None
-            self.values = self._engine.table(max(self._capacity, len(missing)))
-        self.values[start : start + len(missing)] = self._engine.encode(self._lexicon.encode(missing))
-        self._numbers.update(zip(missing, range(start, start + len(missing)), strict=True))
+        """Encode words ahead, those that are not there yet."""
+        with self._lock:
+            self._rows(words)
+
+    def rows(self, sentences: Sequence[Sequence[str]]) -> tuple[IntArray, Any]:
+        """The row of every token, sentence after sentence with the marks around each (N,), and the vectors (.., P).
+
+        Rows that were handed out never change, whatever is added or cleared later.
+        """
+        begin, end = (self._lexicon.begin,), (self._lexicon.end,)
+        with self._lock:
+            return self._rows([word for sentence in sentences for word in chain(begin, sentence, end)])
+
+    def _rows(self, words: Sequence[str]) -> tuple[IntArray, Any]:
+        known, number = len(self), self._numbers.__getitem__
+        rows = np.fromiter(map(number, words), dtype=np.int32, count=len(words))
+        if known and len(self) > self.capacity:
+            self._clear()
+            known, rows = 0, np.fromiter(map(number, words), dtype=np.int32, count=len(words))
+        if len(self) > known:
+            self._encode(known)
+        return rows, self._values
+
+    def _encode(self, known: int) -> None:
+        """The words after the first `known`."""
+        words = list(islice(reversed(self._numbers), len(self) - known))[::-1]
+        try:
+            if self._values is None:
+                self._values = self._engine.table(max(self.capacity, len(self)))
+            self._values[known : len(self)] = self._engine.encode(self._lexicon.encode(words))
+        except BaseException:
+            self._clear()  # numbers without vectors
+            raise
+
+    def _clear(self) -> None:
+        self._numbers.clear()
+        self._values = None  # not filled again: who was given rows of it may still read them

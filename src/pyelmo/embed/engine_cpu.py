@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from pyelmo.config import ModelConfig
-from pyelmo.embed.engine import Pick
+from pyelmo.embed.engine import TABLE_BYTES, Pick
 from pyelmo.kernels import cpu, cpu_plain
 from pyelmo.kernels.quantise import Floats, Quantised
 from pyelmo.text.lexicon import IntArray, Words
@@ -41,6 +41,7 @@ class CpuEngine:
     def __init__(self, config: ModelConfig, fetch: Callable[[str], Stored], *, threads: int = 1) -> None:
         self.size = config.lstm.dim
         self.depth = threads
+        self.table_rows = TABLE_BYTES // (4 * self.size)
         self._config, self._fetch = config, fetch
         self._kernels: ModuleType = cpu if cpu.available() else cpu_plain
         self._packed: dict[str, list[Any]] = {}
@@ -147,7 +148,7 @@ class CpuEngine:
         return encoded
 
     def submit(self, table: Floats, rows: IntArray, lengths: npt.NDArray[np.int64], pick: Pick, dtype: str) -> _Batch:
-        tokens = table[rows]  # (N, P): a copy
+        tokens = table[rows]  # (N, P)
         orders = list(_orders(lengths, self._config.directions))
         live = np.ascontiguousarray((np.arange(lengths.max(initial=0))[:, None] < lengths).sum(1))
 

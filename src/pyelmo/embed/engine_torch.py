@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from pyelmo.embed.engine import Pending, Pick
+from pyelmo.embed.engine import TABLE_BYTES, Pending, Pick
 from pyelmo.errors import InputError
 from pyelmo.model.bilm import ROWS, BiLM
 from pyelmo.text.lexicon import IntArray, Words
@@ -32,8 +32,10 @@ RESULTS = {"float32": torch.float32, "float16": torch.float16}
 # On a GPU a step runs a multiple of this many rows: the tiles of its products are no smaller.
 STEP_ROWS = 128
 # Threads that bring results to the host (one fills 3.5 GB/s of new, ordinary memory), and the bytes of a piece.
-THREADS = min(4, os.cpu_count() or 1)
+THREADS = min(8, os.cpu_count() or 1)
 PIECE = 32 * 2**20
+# Words whose vectors stay on a GPU: 0.5 GB at the paper's size in bfloat16.
+GPU_WORDS = 1 << 19
 
 
 class TorchEngine:
@@ -50,6 +52,7 @@ class TorchEngine:
         # A GPU's host pays for every step of a batch, some 100 us, however many rows it has.
         self.batch_rows, self.batch_tokens = (4096, 131072) if self._on_gpu else (256, 4096)
         self.depth = 3 if self._on_gpu else 1
+        self.table_rows = GPU_WORDS if self._on_gpu else TABLE_BYTES // (4 * self.size)
         self.cuts = not self._on_gpu  # a GPU is faster than its host copies
         self._downloads = _Downloads(self.device) if self._on_gpu else None
 

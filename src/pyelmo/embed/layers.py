@@ -5,6 +5,7 @@ L layers, B sentences, T tokens, D vector.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 
 import torch
@@ -28,7 +29,7 @@ def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor],
             raise InputError(
                 "a mix with the batch's layer norm makes vectors depend on their company; use layer_norm='token'"
             )
-        return choice
+        return lambda values: _on(choice, values.device)(values)
     if isinstance(choice, str):
         if choice == "all":
             return lambda values: values
@@ -54,6 +55,11 @@ def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Tenso
         wanted = " or ".join(map(str, counts))
         raise InputError(f"a mix of this model has {wanted} weights, got {len(weights)}")
     return lambda values: weigh(weights.to(values, non_blocking=True), values)
+
+
+def _on(mix: ScalarMix, device: torch.device) -> ScalarMix:
+    """The mix itself where it is there already; the caller's own is never moved."""
+    return mix if next(mix.parameters()).device == device else copy.deepcopy(mix).to(device)
 
 
 def check_pooling(pooling: str | None) -> None:
