@@ -5,14 +5,19 @@ U words, P size of one direction, B sentences, N all their tokens with the two m
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from pyelmo.files import atomic_path
 from pyelmo.text.lexicon import IntArray, Lexicon, Words
 
 # Bytes of word vectors that are kept, so that a word seen before is not encoded again: 32,768 words at 512 floats.
@@ -61,6 +66,10 @@ class WordTable:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
     def clear(self) -> None:
         self._numbers.clear()
 
@@ -86,3 +95,21 @@ class WordTable:
             self.values = self._engine.table(max(self._capacity, len(missing)))
         self.values[start : start + len(missing)] = self._engine.encode(self._lexicon.encode(missing))
         self._numbers.update(zip(missing, range(start, start + len(missing)), strict=True))
+
+    def save(self, path: str | Path) -> None:
+        """Write the words and their vectors, for `load` in another process."""
+        words = np.frombuffer(json.dumps(list(self._numbers)).encode("ascii"), np.uint8)
+        values = torch.empty(0) if self.values is None else torch.as_tensor(self.values[: len(self)])
+        with atomic_path(path) as part:
+            save_file({"words": torch.from_numpy(words.copy()), "values": values.cpu().contiguous()}, part)
+
+    def load(self, path: str | Path) -> None:
+        """Take the words that a table of the same model saved, in place of those that are here."""
+        tensors = load_file(path)
+        words = json.loads(tensors["words"].numpy().tobytes())
+        self.clear()
+        if words:
+            self.values = self._engine.table(max(self._capacity, len(words)))
+            vectors = tensors["values"]
+            self.values[: len(words)] = vectors if isinstance(self.values, Tensor) else vectors.numpy()
+        self._numbers.update(zip(words, range(len(words)), strict=True))
