@@ -37,8 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--language", default="general", help="how lines are split into words: en, ko, ko-morph, general"
     )
-    parser.add_argument("--batch-size", type=int, default=32, help="sentences at once (default: 32)")
+    parser.add_argument("--batch-size", type=int, help="sentences at once at most (default: by their words)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: cpu)")
+    parser.add_argument(
+        "--precision", choices=("float32", "int8", "bfloat16"), default="float32",
+        help="what is computed in: int8 on a CPU, bfloat16 on a GPU are faster (default: float32)",
+    )  # fmt: skip
     parser.add_argument("--threads", type=int, help="of a CPU, for each worker (default: 1, or all for one worker)")
     parser.add_argument("--workers", type=int, default=1, help="processes that share a folder's parts (default: 1)")
     parser.add_argument("--engine", choices=("processes", "ray"), default="processes", help="what runs the workers")
@@ -79,7 +83,8 @@ def _run_bulk(args: argparse.Namespace) -> None:
         tokenised=args.tokenised, column=args.column, layers=parse_layers(args.layers), pooling=args.pooling,
         keep_boundaries=args.keep_boundaries, format=args.format or "parquet", float16=args.float16,
         part_sentences=args.part_sentences, workers=args.workers, engine=args.engine, device=args.device,
-        batch_size=args.batch_size, threads=args.threads, progress=not args.quiet, force=args.force,
+        precision=args.precision, batch_size=args.batch_size, threads=args.threads, progress=not args.quiet,
+        force=args.force,
     )  # fmt: skip
     if not args.quiet:
         kept = f", {result.parts - result.new_parts} of them from before" if result.new_parts < result.parts else ""
@@ -98,7 +103,7 @@ def _run_single(args: argparse.Namespace) -> None:
         model=args.model, options=args.options, vocab=args.vocab, language=args.language, tokenised=args.tokenised,
         layers=parse_layers(args.layers), pooling=args.pooling, keep_boundaries=args.keep_boundaries,
         format=format_of(args.output, args.format), float16=args.float16, device=args.device,
-        batch_size=args.batch_size, threads=args.threads,
+        precision=args.precision, batch_size=args.batch_size, threads=args.threads,
     )  # fmt: skip
     if args.output != "-":
         check_output(Path(args.output), force=args.force)  # before the model is loaded and the work is done

@@ -18,20 +18,20 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.inputs import Scan, read, scan
 from pyelmo.embed.store import JOB, format_of, part_name
 from pyelmo.embed.task import Task
-from pyelmo.embed.workers import KEPT, Advance, Part, Work, import_ray, run_in_processes, run_on_ray, word_table
+from pyelmo.embed.workers import KEPT, Advance, Part, Work, import_ray, run_in_processes, run_on_ray
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import check_output, write_text
+from pyelmo.formats.pretrained import Stored, Weights
+from pyelmo.kernels.quantise import Quantised
 
 PART_SENTENCES = 5000
 ENGINES = ("processes", "ray")
@@ -68,11 +68,12 @@ def embed_corpus(
     keep_boundaries: bool = False,
     format: str = "parquet",
     float16: bool = False,
+    precision: Precision = "float32",
     part_sentences: int = PART_SENTENCES,
     workers: int = 1,
     engine: str = "processes",
     device: str = "cpu",
-    batch_size: int = 32,
+    batch_size: int | None = None,
     threads: int | None = None,
     progress: bool = False,
     force: bool = False,
@@ -96,7 +97,7 @@ def embed_corpus(
         model=_absolute(model), options=_absolute(options), vocab=_absolute(vocab), language=language,
         tokenised=tokenised, layers=layers if isinstance(layers, (str, int)) else [float(w) for w in layers],
         pooling=pooling, keep_boundaries=keep_boundaries, format=format_of(output, format), float16=float16,
-        device=device, batch_size=batch_size, threads=threads,
+        precision=precision, device=device, batch_size=batch_size, threads=threads,
     )  # fmt: skip
     work = Work(task=task, inputs=[_input(path) for path in inputs], column=column, folder=str(Path(output).resolve()))
     return _run(work, part_sentences, workers, engine, progress=progress, force=force)
@@ -199,9 +200,15 @@ def _fingerprint(embedder: Embedder) -> str:
     digest = hashlib.sha256(repr(embedder.config).encode())
     if embedder.lexicon.reads_words and embedder.lexicon.vocab is not None:
         digest.update("\n".join(embedder.lexicon.vocab).encode("utf-8", "surrogatepass"))
-    for name, parameter in sorted(embedder.bilm.named_parameters()):
+    model = embedder.pretrained.model
+    weights: Mapping[str, Stored] = model.stored if isinstance(model, Weights) else dict(model.named_parameters())
+    for name in sorted(weights):
+        weight = weights[name]
         digest.update(name.encode())
-        digest.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+        if isinstance(weight, Quantised):
+            digest.update(weight.values.tobytes() + weight.scales.tobytes())
+        else:
+            digest.update(weight.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -287,11 +294,9 @@ def _bar(total: int, done: int, *, shown: bool) -> Iterator[Advance]:
 # --- common words --------------------------------------------------------------------------------------------------
 
 
-def _save_words(embedder: Embedder, work: Work) -> str | None:
+def _save_words(embedder: Embedder, work: Work) -> str:
     """The vectors of the text's commonest words, in a file from which every worker takes them."""
-    table = word_table(embedder)
-    if table is None:
-        return None
+    table = embedder.words
     counts: Counter[str] = Counter()
     characters = 0
     for sentence in read(work.inputs, work.column):

@@ -151,14 +151,14 @@ class EmbeddingsWriter:
         array = np.asarray(array)
         if not self._layout.fits(array.shape):
             raise InputError(f"{self._name}: sentence {index} has shape {array.shape}, expected {self._layout}.")
-        try:
-            with np.errstate(over="raise"):
-                return np.ascontiguousarray(array, dtype=self._dtype)
-        except FloatingPointError:
+        with np.errstate(over="ignore"):
+            stored = np.ascontiguousarray(array, dtype=self._dtype)
+        if self._layout.float16 and np.isinf(stored).any():
             raise InputError(
-                f"{self._name}: sentence {index} holds a value of {np.abs(array).max():.3g}, too large for"
-                " float16. Store float32."
-            ) from None
+                f"{self._name}: sentence {index} holds a value of {np.abs(array).max():.3g}, too large for float16. "
+                "Store float32."
+            )
+        return stored
 
     @contextlib.contextmanager
     def _no_gaps(self) -> Iterator[None]:

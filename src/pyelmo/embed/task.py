@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from pyelmo.embed.embedder import Embedder, load
+from pyelmo.embed.embedder import Embedder, Precision, load
 from pyelmo.embed.inputs import Sentence
 from pyelmo.embed.store import open_writer
 from pyelmo.errors import InputError
@@ -30,19 +28,17 @@ class Task:
     keep_boundaries: bool = False
     format: str = "parquet"
     float16: bool = False
+    precision: Precision = "float32"
     # These change the speed alone:
     device: str = "cpu"
-    batch_size: int = 32
+    batch_size: int | None = None
     threads: int | None = None
 
     def load(self) -> Embedder:
         """The model. Every setting is checked here, before any work."""
-        if self.threads is not None:
-            if self.threads < 1:
-                raise InputError(f"threads is {self.threads}; it must be at least 1")
-            torch.set_num_threads(self.threads)
         embedder = load(
-            self.model, options=self.options, vocab=self.vocab, device=self.device, language=self.language
+            self.model, options=self.options, vocab=self.vocab, device=self.device, language=self.language,
+            precision=self.precision, threads=self.threads,
         )  # fmt: skip
         list(self._stream(embedder, []))
         return embedder
@@ -95,5 +91,5 @@ class Task:
     def _stream(self, embedder: Embedder, sentences: Iterable[list[str]]) -> Iterator[Any]:
         return embedder.stream(
             sentences, layers=self.layers, pooling=self.pooling, batch_size=self.batch_size,
-            keep_boundaries=self.keep_boundaries,
+            keep_boundaries=self.keep_boundaries, dtype="float16" if self.float16 else "float32",
         )  # fmt: skip

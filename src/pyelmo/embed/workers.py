@@ -66,9 +66,11 @@ class Work:
         task = self.task
         if task.device == "cuda" and torch.cuda.device_count() > 1:
             task = dataclasses.replace(task, device=f"cuda:{number % torch.cuda.device_count()}")
+        if task.threads is not None:
+            torch.set_num_threads(task.threads)
         embedder = task.load()
         if self.words is not None:
-            word_table(embedder).load(self.words)
+            embedder.words.load(self.words)
         return embedder
 
     def run(self, embedder: Embedder, part: Part, advance: Advance) -> None:
@@ -77,11 +79,6 @@ class Work:
         self.task.write(
             embedder, sentences, path, first=part.first, count=part.count, force=True, advance=advance
         )  # fmt: skip
-
-
-def word_table(embedder: Embedder) -> Any:
-    """The embedder's vectors of words seen before."""
-    return getattr(embedder, "words", None)
 
 
 # --- processes -----------------------------------------------------------------------------------------------------
