@@ -281,7 +281,8 @@ def test_a_job_that_is_told_to_end_says_what_is_kept(tmp_path, model):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_bad_text_is_named_by_its_true_line(tmp_path, text, model, workers):
+def test_bad_text_is_named_by_its_true_line(tmp_path, text, model, workers, monkeypatch):
+    monkeypatch.setattr("pyelmo.embed.bulk.WARM_CHARACTERS", 1)  # so that a worker meets it, not the parent
     second = tmp_path / "second.txt"
     second.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n" * 30)
     with pytest.raises(InputError, match="second.txt, line 9: not UTF-8 at byte 3"):

@@ -27,17 +27,17 @@ from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.inputs import Scan, read, scan
 from pyelmo.embed.store import JOB, format_of, part_name
 from pyelmo.embed.task import Task
-from pyelmo.embed.workers import KEPT, Advance, Part, Work, import_ray, run_in_processes, run_on_ray
+from pyelmo.embed.workers import KEPT, Advance, Part, Work, import_ray, on_ray, processes
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import check_output, write_text
 from pyelmo.formats.pretrained import Stored, Weights
 from pyelmo.kernels.quantise import Quantised
 
 PART_SENTENCES = 5000
-ENGINES = ("processes", "ray")
+ENGINES = {"processes": processes, "ray": on_ray}
 VERSION = 1
 
-WARM_CHARACTERS = 4 * 2**20  # of the text, from which the commonest words are counted
+WARM_CHARACTERS = 2**20  # of the text, in which the commonest words are counted
 WARM_BATCH = 512  # words encoded at once
 _log = logging.getLogger(__name__)
 # Settings that have no part in what a vector is.
@@ -97,7 +97,8 @@ def embed_corpus(
         model=_absolute(model), options=_absolute(options), vocab=_absolute(vocab), language=language,
         tokenised=tokenised, layers=layers if isinstance(layers, (str, int)) else [float(w) for w in layers],
         pooling=pooling, keep_boundaries=keep_boundaries, format=format_of(output, format), float16=float16,
-        precision=precision, device=device, batch_size=batch_size, threads=threads,
+        precision=precision, device=device, batch_size=batch_size,
+        threads=1 if threads is None and workers > 1 else threads,
     )  # fmt: skip
     work = Work(task=task, inputs=[_input(path) for path in inputs], column=column, folder=str(Path(output).resolve()))
     return _run(work, part_sentences, workers, engine, progress=progress, force=force)
@@ -106,7 +107,9 @@ def embed_corpus(
 def _run(work: Work, part_sentences: int, workers: int, engine: str, *, progress: bool, force: bool) -> BulkResult:
     folder = Path(work.folder)
     _check_folder(folder)
-    embedder = work.task.load()
+    several = workers > 1 or engine == "ray"
+    # Of several, this process only makes the common words ready, before the others are at work: it may use all threads.
+    embedder = (dataclasses.replace(work.task, threads=None) if several else work.task).load()
     found = scan(work.inputs, part_sentences)
     parts = [
         Part(number, number * part_sentences, min(part_sentences, found.sentences - number * part_sentences), place)
@@ -119,20 +122,15 @@ def _run(work: Work, part_sentences: int, workers: int, engine: str, *, progress
         missing = [part for part in parts if not (folder / part_name(part.number, work.task.format)).exists()]
         done = found.sentences - sum(part.count for part in missing)
         with _kept(), _cleaned(folder), _bar(found.sentences, done, shown=progress) as advance:
-            if workers == 1 and engine == "processes":
+            if not several:
                 for part in missing:
                     work.run(embedder, part, advance)
             elif missing:
-                work = _shared(work, embedder, workers)
-                del embedder  # the workers have their own
-                {"processes": run_in_processes, "ray": run_on_ray}[engine](work, missing, workers, advance)
+                with ENGINES[engine](work, min(workers, len(missing))) as run:
+                    _save_words(embedder, work)
+                    del embedder  # the workers have their own
+                    run(missing, advance)
     return BulkResult(sentences=found.sentences, parts=len(parts), new_parts=len(missing))
-
-
-def _shared(work: Work, embedder: Embedder, workers: int) -> Work:
-    """The same work for several at once: one thread each unless told otherwise, and the common words made ready."""
-    task = dataclasses.replace(work.task, threads=work.task.threads or (1 if workers > 1 else None))
-    return dataclasses.replace(work, task=task, words=_save_words(embedder, work))
 
 
 def _absolute(path: str | Path | None) -> Any:
@@ -294,8 +292,8 @@ def _bar(total: int, done: int, *, shown: bool) -> Iterator[Advance]:
 # --- common words --------------------------------------------------------------------------------------------------
 
 
-def _save_words(embedder: Embedder, work: Work) -> str:
-    """The vectors of the text's commonest words, in a file from which every worker takes them."""
+def _save_words(embedder: Embedder, work: Work) -> None:
+    """The vectors of the text's commonest words, for every worker."""
     table = embedder.words
     counts: Counter[str] = Counter()
     characters = 0
@@ -307,6 +305,4 @@ def _save_words(embedder: Embedder, work: Work) -> str:
     words = [word for word, number in counts.most_common(table.capacity // 2) if number > 1]
     for start in range(0, len(words), WARM_BATCH):
         table.add(words[start : start + WARM_BATCH])
-    path = Path(work.folder) / ".words.part"
-    table.save(path)
-    return str(path)
+    table.save(work.words)

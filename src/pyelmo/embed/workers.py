@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
 import multiprocessing
@@ -51,6 +52,9 @@ class Part:
     place: Place
 
 
+Run = Callable[[Sequence[Part], Advance], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What every worker of a job knows."""
@@ -59,7 +63,11 @@ class Work:
     inputs: list[str]
     column: str | None
     folder: str
-    words: str | None = None  # a file of word vectors, so that no worker encodes the commonest words itself
+
+    @property
+    def words(self) -> Path:
+        """Where the vectors of the commonest words lie, so that no worker encodes them itself."""
+        return Path(self.folder) / ".words.part"
 
     def load(self, number: int = 0) -> Embedder:
         """The model for the worker of this number; several GPUs are taken in turn."""
@@ -68,10 +76,7 @@ class Work:
             task = dataclasses.replace(task, device=f"cuda:{number % torch.cuda.device_count()}")
         if task.threads is not None:
             torch.set_num_threads(task.threads)
-        embedder = task.load()
-        if self.words is not None:
-            embedder.words.load(self.words)
-        return embedder
+        return task.load()
 
     def run(self, embedder: Embedder, part: Part, advance: Advance) -> None:
         sentences = itertools.islice(read(self.inputs, self.column, part.place), part.count)
@@ -96,34 +101,56 @@ class WorkerError(Exception):
     """Where a worker's error was raised."""
 
 
-def run_in_processes(work: Work, parts: Sequence[Part], workers: int, advance: Advance) -> None:
-    """Share the parts out among processes; the first error, or the death of a process, ends them all."""
+@contextlib.contextmanager
+def processes(work: Work, workers: int) -> Iterator[Run]:
+    """Workers as processes of this machine, which load their models from now on."""
+    # "spawn": a fork of a program with threads (torch, a notebook) may hang.
+    context = multiprocessing.get_context("spawn")
+    crew: dict[Any, BaseProcess] = {}  # by the connections to them
+    try:
+        for number in range(workers):
+            here, there = context.Pipe()
+            crew[here] = context.Process(target=_serve, args=(there, work, number), daemon=True)
+            crew[here].start()
+            there.close()  # so that the worker's death is the end of what can be read from `here`
+        yield functools.partial(_share_out, crew)
+    finally:
+        for process in crew.values():  # before the connections close, so that no worker complains of that
+            if process.pid is not None:
+                process.kill()
+        for connection, process in crew.items():
+            if process.pid is not None:
+                process.join()
+            connection.close()
+
+
+def _share_out(crew: dict[Any, BaseProcess], parts: Sequence[Part], advance: Advance) -> None:
+    """Give each worker one part after another; the first error, or the death of a process, is the end."""
     waiting = iter(parts)
-    with _crew(work, min(workers, len(parts))) as crew:
-        at: dict[Any, Part] = {}
-        ready: Any
+    at: dict[Any, Part] = {}
+    ready: Any
 
-        def give(connection: Any) -> None:
-            part = next(waiting, None)
-            if part is None:
-                del at[connection]
+    def give(connection: Any) -> None:
+        part = next(waiting, None)
+        if part is None:
+            at.pop(connection, None)
+        else:
+            at[connection] = part
+            with _alive(crew[connection], part):
+                connection.send(part)
+
+    for connection in crew:
+        give(connection)
+    while at:
+        for ready in wait(list(at)):
+            with _alive(crew[ready], at[ready]):
+                message = ready.recv()
+            if isinstance(message, Failure):
+                raise message.error from WorkerError(message.where)
+            if isinstance(message, int):
+                advance(message)
             else:
-                at[connection] = part
-                with _alive(crew[connection], part):
-                    connection.send(part)
-
-        for connection in crew:
-            give(connection)
-        while at:
-            for ready in wait(list(at)):
-                with _alive(crew[ready], at[ready]):
-                    message = ready.recv()
-                if isinstance(message, Failure):
-                    raise message.error from WorkerError(message.where)
-                if isinstance(message, int):
-                    advance(message)
-                else:
-                    give(ready)
+                give(ready)
 
 
 @contextlib.contextmanager
@@ -141,39 +168,19 @@ def _alive(process: BaseProcess, part: Part) -> Iterator[None]:
         ) from error
 
 
-@contextlib.contextmanager
-def _crew(work: Work, workers: int) -> Iterator[dict[Any, BaseProcess]]:
-    """Processes by the connections to them."""
-    # "spawn": a fork of a program with threads (torch, a notebook) may hang.
-    context = multiprocessing.get_context("spawn")
-    crew: dict[Any, BaseProcess] = {}
-    try:
-        for number in range(workers):
-            here, there = context.Pipe()
-            crew[here] = context.Process(target=_serve, args=(there, work, number), daemon=True)
-            crew[here].start()
-            there.close()  # so that the worker's death is the end of what can be read from `here`
-        yield crew
-    finally:
-        for process in crew.values():  # before the connections close, so that no worker complains of that
-            if process.pid is not None:
-                process.kill()
-        for connection, process in crew.items():
-            if process.pid is not None:
-                process.join()
-            connection.close()
-
-
 def _serve(connection: Connection, work: Work, number: int) -> None:
     """A worker process: takes parts until it is ended."""
     end_with_parent()
     report = Reporter(connection)
     try:
         embedder = work.load(number)
+        part = connection.recv()  # comes when the words are there
+        embedder.words.load(work.words)
         while True:
-            work.run(embedder, connection.recv(), report.advance)
+            work.run(embedder, part, report.advance)
             report.flush()
             connection.send(None)
+            part = connection.recv()
     except BaseException as error:
         connection.send(Failure(_portable(error), traceback.format_exc()))
 
@@ -206,30 +213,34 @@ class Reporter:
 # --- Ray -----------------------------------------------------------------------------------------------------------
 
 
-def run_on_ray(work: Work, parts: Sequence[Part], workers: int, advance: Advance) -> None:
-    """Share the parts out among Ray's actors; their machines must see the input, the model and the output folder."""
+@contextlib.contextmanager
+def on_ray(work: Work, workers: int) -> Iterator[Run]:
+    """Workers as Ray's actors; their machines must see the input, the model and the output folder."""
     ray = import_ray()
-    task = work.task
-    with _ray_session(ray, cpus=workers * (task.threads or 1)):
-        rows = [{"number": number} for number in range(len(parts))]
-        done = ray.data.from_items(rows, override_num_blocks=len(parts)).map_batches(
-            RayWorker,
-            fn_constructor_args=(work, list(parts)),
-            batch_size=1,
-            concurrency=workers,
-            num_cpus=task.threads or 1,
-            num_gpus=1 if task.device.startswith("cuda") else 0,
-        )
-        try:
-            for row in done.iter_rows():
-                if row["error"]:
-                    raise getattr(errors, row["kind"])(row["error"])
-                advance(int(row["count"]))
-        except PyelmoError:
-            raise
-        except Exception as error:  # Ray's own, which quote the whole story
-            reason = str(error).strip().splitlines()[-1:]
-            raise PyelmoError(f"Ray stopped: {type(error).__name__}: {''.join(reason)}. {KEPT}") from error
+    with _ray_session(ray, cpus=workers * (work.task.threads or 1)):
+        yield functools.partial(_share_out_on_ray, ray, work, workers)
+
+
+def _share_out_on_ray(ray: Any, work: Work, workers: int, parts: Sequence[Part], advance: Advance) -> None:
+    rows = [{"number": number} for number in range(len(parts))]
+    done = ray.data.from_items(rows, override_num_blocks=len(parts)).map_batches(
+        RayWorker,
+        fn_constructor_args=(work, list(parts)),
+        batch_size=1,
+        concurrency=workers,
+        num_cpus=work.task.threads or 1,
+        num_gpus=1 if work.task.device.startswith("cuda") else 0,
+    )
+    try:
+        for row in done.iter_rows():
+            if row["error"]:
+                raise getattr(errors, row["kind"])(row["error"])
+            advance(int(row["count"]))
+    except PyelmoError:
+        raise
+    except Exception as error:  # Ray's own, which quote the whole story
+        reason = str(error).strip().splitlines()[-1:]
+        raise PyelmoError(f"Ray stopped: {type(error).__name__}: {''.join(reason)}. {KEPT}") from error
 
 
 class RayWorker:
@@ -242,7 +253,9 @@ class RayWorker:
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, list[Any]]:
         part = self._parts[int(batch["number"][0])]
         try:
-            self._embedder = self._embedder or self._work.load()
+            if self._embedder is None:
+                self._embedder = self._work.load()
+                self._embedder.words.load(self._work.words)
             self._work.run(self._embedder, part, lambda count: None)
         except PyelmoError as error:  # told as data: Ray would wrap it in a report of its own
             return {"count": [0], "kind": [type(error).__name__], "error": [str(error)]}
