@@ -285,7 +285,11 @@ def _ray_session(ray: Any, cpus: int) -> Iterator[None]:
     in_main = threading.current_thread() is threading.main_thread()
     terminate = signal.getsignal(signal.SIGTERM)
     if address := os.environ.get("RAY_ADDRESS"):
-        ray.init(address, **quiet)
+        try:
+            ray.init(address, **quiet)
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            raise PyelmoError(f"no Ray cluster answers at RAY_ADDRESS={address}: {reason}. Is it up?") from error
     else:
         ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
     if in_main:
