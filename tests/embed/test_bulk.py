@@ -98,6 +98,13 @@ def test_ray_without_the_extra_names_it(tmp_path, text, model, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_parquet_without_pyarrow_is_told_before_any_work(tmp_path, text, model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r"pyelmo\[parquet\]"):
+        embed_corpus([text], tmp_path / "out", model=model)
+    assert not (tmp_path / "out").exists()
+
+
 def test_no_sentences_are_one_empty_part(tmp_path, model):
     (tmp_path / "empty").write_text("")
     assert embed_corpus([tmp_path / "empty"], tmp_path / "out", model=model).parts == 1

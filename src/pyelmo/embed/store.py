@@ -73,8 +73,9 @@ def open_writer(
     """
     columns = list(layers) if layers is not None else ["vectors"]
     layout = Layout(columns=columns, stacked=layers is not None, pooled=pooled, dim=dim, float16=float16)
-    if format_of(path, format) == "parquet":
-        _check_parquet(layers, float16=float16)
+    check_format(format_of(path, format), float16=float16)
+    if format == "parquet":
+        _check_columns(layers or [])
     if str(path) == STDOUT:
         if format != "jsonl":
             raise InputError(f"{format} cannot go to standard output. Name a file, or pass --format jsonl.")
@@ -93,14 +94,18 @@ def open_writer(
             raise
 
 
-def _check_parquet(layers: Sequence[str] | None, *, float16: bool) -> None:
-    """Refuse before any work what Parquet cannot hold."""
-    pyarrow_parquet()
-    if float16 and not parquet_takes_float16():
-        raise InputError("float16 in Parquet needs pyarrow 15 or newer. Update it, or use hdf5, npz or jsonl.")
-    taken = ["index", "sentence", "tokens", "vectors", *(layers or [])]
+def check_format(format: str, *, float16: bool) -> None:
+    """Refuse before any work what cannot be written here."""
+    if format == "parquet":
+        pyarrow_parquet()
+        if float16 and not parquet_takes_float16():
+            raise InputError("float16 in Parquet needs pyarrow 15 or newer. Update it, or use hdf5, npz or jsonl.")
+
+
+def _check_columns(layers: Sequence[str]) -> None:
+    taken = ["index", "sentence", "tokens", "vectors", *layers]
     if len(set(taken)) < len(taken):
-        raise InputError(f"Parquet needs a column name of its own for each layer, not {', '.join(layers or [])}.")
+        raise InputError(f"Parquet needs a column name of its own for each layer, not {', '.join(layers)}.")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyelmo.embed.embedder import Embedder, Precision, load
 from pyelmo.embed.inputs import Sentence
-from pyelmo.embed.store import open_writer
+from pyelmo.embed.store import check_format, open_writer
 from pyelmo.errors import InputError
 
 
@@ -36,6 +36,7 @@ class Task:
 
     def load(self) -> Embedder:
         """The model. Every setting is checked here, before any work."""
+        check_format(self.format, float16=self.float16)
         embedder = load(
             self.model, options=self.options, vocab=self.vocab, device=self.device, language=self.language,
             precision=self.precision, threads=self.threads,
