@@ -20,6 +20,7 @@ import pytest
 
 import pyelmo
 from pyelmo.cli import VERBS, build_parser, main
+from pyelmo.embed.store import read_embeddings
 
 TEXT = Path(__file__).parents[2] / "examples" / "banks.txt"
 
@@ -90,8 +91,6 @@ def test_embed_writes_what_allennlp_wrote(here):
 def test_embed_in_every_format(here, name, layers, pooling, shape):
     arguments = ["embed", "sentences.txt", "-o", name, "--model", "MODEL", "--layers", layers, "--tokenised", "-q"]
     assert main(arguments + (["--pooling", pooling] if pooling else [])) == 0
-    from pyelmo.embed.store import read_embeddings
-
     assert [row.vectors.shape for row in read_embeddings(name)][1] == shape
 
 
@@ -109,6 +108,36 @@ def test_blank_lines_keep_their_numbers(here, capsys):
     with h5py.File("out.hdf5") as file:
         assert [file[str(i)].shape for i in range(4)] == [(3, 1, 32), (3, 0, 32), (3, 0, 32), (3, 1, 32)]
     assert "2 blank lines" in capsys.readouterr().err
+
+
+def test_a_folder_of_parts_from_several_files(here, capsys):
+    Path("more.txt").write_text("one\n\ntwo\n")
+    arguments = ["embed", "sentences.txt", "more.txt", "-o", "out/", "--model", "MODEL", "--part-sentences", "2"]
+    assert main([*arguments, "--float16", "--layers", "top"]) == 0
+    assert "out/: 5 sentences in 3 parts\n" in capsys.readouterr().err
+    rows = list(read_embeddings("out"))
+    assert [row.sentence for row in rows] == ["The bank of a river.", "A bank account", "one", "", "two"]
+    assert rows[4].vectors.dtype == np.float16
+    os.remove("out/part-00001.parquet")
+    assert main([*arguments, "--float16", "--layers", "top"]) == 0
+    assert "out/: 5 sentences in 3 parts, 2 of them from before\n" in capsys.readouterr().err
+    assert main([*arguments, "--layers", "top"]) == 1
+    assert "(float16: True then, False now)" in capsys.readouterr().err
+
+
+def test_one_file_from_parquet_and_text(here):
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"line": ["A bank", None]}), "in.parquet")
+    arguments = ["embed", "in.parquet", "sentences.txt", "-o", "out.npz", "--model", "MODEL", "--column", "line", "-q"]
+    assert main(arguments) == 0
+    assert [row.sentence for row in read_embeddings("out.npz")] == [
+        "A bank",
+        "",
+        "The bank of a river.",
+        "A bank account",
+    ]
 
 
 def test_boundaries_may_be_kept(here, capsys):
@@ -161,6 +190,12 @@ BAD = {
     "odd language": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--language", "xx"], "xx"),
     "odd device": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--device", "toaster"], "toaster"),
     "odd batch": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--batch-size", "0"], "at least 1"),
+    "workers and a file": (
+        ["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--workers", "2"],
+        "out.hdf5: workers write a folder of parts, not a file",
+    ),
+    "a folder from stdin": (["embed", "-", "-o", "out/", "--model", "MODEL"], "-: is a stream"),
+    "a folder with other files": (["embed", "sentences.txt", "-o", "MODEL", "--model", "MODEL"], "no bulk job wrote"),
     "not a model": (["inspect", "sentences.txt"], "not a model file"),
 }
 

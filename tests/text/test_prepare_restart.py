@@ -181,7 +181,7 @@ def test_a_full_disk_is_one_clear_error_and_a_restart_finishes(tmp_path: Path, p
 
 
 def test_a_worker_that_dies_is_one_clear_error(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_start_worker", _die)
+    monkeypatch.setattr(encoding, "end_with_parent", _die)
     with pytest.raises(PyelmoError, match="a worker process ended"):
         prepare([text], tmp_path / "out", processes=2)
 

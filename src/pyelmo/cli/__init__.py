@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pyelmo import __version__
 from pyelmo.errors import PyelmoError
 
+NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
 VERBS = ("embed", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict", "bench")
 
 
@@ -44,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args.run(args)
     except PyelmoError as error:
         return _fail(str(error))
-    except Terminated:
-        return _fail("terminated; nothing was changed", 143)
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was changed", 130)
+    except Terminated as stop:
+        return _fail(f"terminated; {str(stop) or NOTHING}", 143)
+    except KeyboardInterrupt as stop:
+        return _fail(f"interrupted; {str(stop) or NOTHING}", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more: no second complaint
         return 141

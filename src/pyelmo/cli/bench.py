@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyelmo.cli.source import add_model_files, open_text, read_lines
+from pyelmo.cli.source import add_model_files
+from pyelmo.text.lines import open_text, read_lines
 
 HELP = "measure this machine: words/s by batch and precision, latency, memory, share of the arithmetic limit"
 EXAMPLE = "elmo bench MODEL --threads 1 --seconds 0.1 --json"

@@ -7,7 +7,8 @@ import json
 import sys
 from collections.abc import Iterator
 
-from pyelmo.cli.source import add_model_files, open_text, read_lines
+from pyelmo.cli.source import add_model_files
+from pyelmo.text.lines import open_text, read_lines
 
 HELP = "give the perplexity of a text, forward, backward and average, with the full softmax"
 EXAMPLE = "elmo evaluate LM text.txt --json"

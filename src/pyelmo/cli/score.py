@@ -6,7 +6,7 @@ import argparse
 import json
 
 from pyelmo.cli.evaluate import add_reading
-from pyelmo.cli.source import open_text, read_lines
+from pyelmo.text.lines import open_text, read_lines
 
 HELP = "give the log probability of each word of each line, in both directions"
 EXAMPLE = "elmo score LM sentences.txt"

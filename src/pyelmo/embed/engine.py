@@ -5,15 +5,20 @@ U words, P size of one direction, B sentences, N all their tokens with the two m
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from pyelmo.files import atomic_path
 from pyelmo.text.lexicon import IntArray, Lexicon, Words
 
 # Bytes of word vectors that are kept, so that a word seen before is not encoded again: 32,768 words at 512 floats.
@@ -115,3 +120,24 @@ class WordTable:
     def _clear(self) -> None:
         self._numbers.clear()
         self._values = None  # not filled again: who was given rows of it may still read them
+
+    def save(self, path: str | Path) -> None:
+        """Write the words and their vectors, for `load` in another process."""
+        with self._lock:
+            words = np.frombuffer(json.dumps(list(self._numbers)).encode("ascii"), np.uint8)
+            values = torch.empty(0) if self._values is None else torch.as_tensor(self._values[: len(self)])
+        with atomic_path(path) as part:
+            save_file({"words": torch.from_numpy(words.copy()), "values": values.cpu().contiguous()}, part)
+
+    def load(self, path: str | Path) -> None:
+        """Take the words that a table of the same model saved, in place of those that are here."""
+        tensors = load_file(path)
+        words = json.loads(tensors["words"].numpy().tobytes())
+        with self._lock:
+            self._clear()
+            if words:
+                values = self._engine.table(max(self.capacity, len(words)))
+                vectors = tensors["values"]
+                values[: len(words)] = vectors if isinstance(values, Tensor) else vectors.numpy()
+                self._values = values
+            self._numbers.update(zip(words, range(len(words)), strict=True))

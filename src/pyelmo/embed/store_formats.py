@@ -42,6 +42,7 @@ class Layout:
     stacked: bool  # the first axis is L
     pooled: bool  # there is no axis T
     dim: int
+    float16: bool = False
 
     def __post_init__(self) -> None:
         if self.dim < 1 or not self.columns:
@@ -97,7 +98,7 @@ def _read_hdf5(path: Path) -> Iterator[StoredSentence]:
     with h5py.File(path, "r") as file:
         text = file["sentence_to_index"][0] if "sentence_to_index" in file else "{}"
         sentences = {int(index): sentence for sentence, index in json.loads(text).items()}
-        index = 0
+        index = 0 if "0" in file else min((int(name) for name in file if name.isdecimal()), default=0)
         while str(index) in file:
             yield StoredSentence(index, sentences.get(index), None, file[str(index)][()])
             index += 1
@@ -142,7 +143,8 @@ def _read_npz(path: Path) -> Iterator[StoredSentence]:
             with file.open(f"{name}.npy") as entry:
                 return np.lib.format.read_array(entry, allow_pickle=False)
 
-        for index, text in enumerate(json.loads(bytes(array("sentences")))):
+        first = file.namelist()[0].removesuffix(".npy")  # the number of a sentence, or "sentences" where there is none
+        for index, text in enumerate(json.loads(bytes(array("sentences"))), int(first) if first.isdecimal() else 0):
             yield StoredSentence(index, text["sentence"], text["tokens"], array(str(index)))
 
 
@@ -150,7 +152,7 @@ class ParquetSink:
     def __init__(self, part: Path, layout: Layout) -> None:
         import pyarrow as pa
 
-        vector = pa.list_(pa.float32(), layout.dim)
+        vector = pa.list_(pa.float16() if layout.float16 else pa.float32(), layout.dim)
         column = vector if layout.pooled else pa.list_(vector)
         texts = [("index", pa.int64()), ("sentence", pa.string()), ("tokens", pa.list_(pa.string()))]
         self._pa = pa
@@ -227,6 +229,12 @@ def pyarrow_parquet() -> Any:
     except ImportError:
         raise missing_extra("parquet", "Parquet") from None
     return pyarrow.parquet
+
+
+def parquet_takes_float16() -> bool:
+    import pyarrow
+
+    return int(pyarrow.__version__.partition(".")[0]) >= 15
 
 
 class JsonlSink:

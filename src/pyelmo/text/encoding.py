@@ -83,7 +83,7 @@ def _workers(settings: ChunkSettings, processes: int) -> Iterator[Submit]:
         return
     # "spawn": a fork of a program with threads (torch, a notebook) may hang.
     context = multiprocessing.get_context("spawn")
-    pool = concurrent.futures.ProcessPoolExecutor(processes, mp_context=context, initializer=_start_worker)
+    pool = concurrent.futures.ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
 
     def run_there(chunk: Chunk, path: Path) -> Callable[[], None]:
         return pool.submit(_encode, settings, chunk, path).result
@@ -106,8 +106,8 @@ def _encoder(settings: ChunkSettings) -> Encoder:
     return Encoder(settings)
 
 
-def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is killed: a pool's workers would wait for work for ever."""
+def end_with_parent() -> None:
+    """In a worker: leave Ctrl-C to the parent, and end when it is killed instead of waiting for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

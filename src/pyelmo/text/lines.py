@@ -1,0 +1,38 @@
+"""Text with one sentence a line: a file or stdin -> its lines, with their numbers in every error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from pyelmo.errors import InputError, NotFoundError
+
+
+@contextlib.contextmanager
+def open_text(path: str) -> Iterator[BinaryIO]:
+    """A file, or stdin for "-"."""
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: not found") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder; name a file, or - for stdin") from None
+    with file:
+        yield file
+
+
+def read_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
+    """Lines split at line feeds alone, without their ends; `first` is the number of the next one."""
+    for number, line in enumerate(file, first):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name}, line {number}: not UTF-8 at byte {error.start} (0x{line[error.start]:02x}). "
+                "Convert the file first, for example with iconv -t UTF-8."
+            ) from error
