@@ -23,6 +23,13 @@ from pyelmo.text.lexicon import IntArray, Lexicon, Words
 
 # Bytes of word vectors that are kept, so that a word seen before is not encoded again: 32,768 words at 512 floats.
 TABLE_BYTES = 64 * 2**20
+TABLE_WORDS = 1 << 17  # at most, as their spelling takes memory, too
+
+
+def table_rows(size: int) -> int:
+    """Words whose vectors of `size` floats are kept."""
+    return min(TABLE_WORDS, TABLE_BYTES // (4 * size))
+
 
 Pick = Callable[[Tensor], Tensor]  # layers (L, .., D) -> those asked for, (L, .., D) or (.., D)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from pyelmo.config import ModelConfig
-from pyelmo.embed.engine import TABLE_BYTES, Pick
+from pyelmo.embed.engine import Pick, table_rows
 from pyelmo.kernels import cpu, cpu_plain
 from pyelmo.kernels.quantise import Floats, Quantised
 from pyelmo.text.lexicon import IntArray, Words
@@ -34,14 +34,14 @@ class CpuEngine:
     back, so that no second copy of the model need exist.
     """
 
-    batch_tokens = 2048
+    batch_tokens = 4096
     batch_rows = 256
     cuts = True
 
     def __init__(self, config: ModelConfig, fetch: Callable[[str], Stored], *, threads: int = 1) -> None:
         self.size = config.lstm.dim
         self.depth = threads
-        self.table_rows = TABLE_BYTES // (4 * self.size)
+        self.table_rows = table_rows(self.size)
         self._config, self._fetch = config, fetch
         self._kernels: ModuleType = cpu if cpu.available() else cpu_plain
         self._packed: dict[str, list[Any]] = {}

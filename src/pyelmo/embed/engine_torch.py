@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from pyelmo.embed.engine import TABLE_BYTES, Pending, Pick
+from pyelmo.embed.engine import Pending, Pick, table_rows
 from pyelmo.errors import InputError
 from pyelmo.model.bilm import ROWS, BiLM
 from pyelmo.text.lexicon import IntArray, Words
@@ -52,7 +52,7 @@ class TorchEngine:
         # A GPU's host pays for every step of a batch, some 100 us, however many rows it has.
         self.batch_rows, self.batch_tokens = (4096, 131072) if self._on_gpu else (256, 4096)
         self.depth = 3 if self._on_gpu else 1
-        self.table_rows = GPU_WORDS if self._on_gpu else TABLE_BYTES // (4 * self.size)
+        self.table_rows = GPU_WORDS if self._on_gpu else table_rows(self.size)
         self.cuts = not self._on_gpu  # a GPU is faster than its host copies
         self._downloads = _Downloads(self.device) if self._on_gpu else None
 

@@ -112,7 +112,7 @@ class Matrix:
         if isinstance(weights, Quantised):
             self.scales = np.ascontiguousarray(self._panels(weights.scales[:, None])[..., 0])
             self.starts = np.ascontiguousarray(-128 * panels.sum(-1, dtype=np.int32))
-            fours = np.pad(panels, ((0, 0), (0, 0), (0, -depth % 4))).reshape(count, width, -1, 4)
+            fours = _padded(panels, 2, 4).reshape(count, width, -1, 4)
             self.values: np.ndarray = np.ascontiguousarray(fours.swapaxes(1, 2))
         else:
             self.values = np.ascontiguousarray(panels.swapaxes(1, 2))
@@ -132,10 +132,9 @@ class Matrix:
         """(R, K) -> (panels, 4 lanes, K), with zero rows where a panel is not full."""
         depth, wide = rows.shape[1], lanes()
         if not self.gates:
-            return np.pad(rows, ((0, -len(rows) % (4 * wide)), (0, 0))).reshape(-1, 4 * wide, depth)
-        gates = rows.reshape(4, -1, depth)
-        padded = np.pad(gates, ((0, 0), (0, -gates.shape[1] % wide), (0, 0))).reshape(4, -1, wide, depth)
-        return padded.swapaxes(0, 1).reshape(-1, 4 * wide, depth)
+            return _padded(rows, 0, 4 * wide).reshape(-1, 4 * wide, depth)
+        gates = _padded(rows.reshape(4, -1, depth), 1, wide).reshape(4, -1, wide, depth)
+        return gates.swapaxes(0, 1).reshape(-1, 4 * wide, depth)
 
     def _rows(self, panels: np.ndarray) -> np.ndarray:
         """The inverse."""
@@ -206,7 +205,7 @@ class CharFeatures:
         """The symbols' vectors (symbols, E), and for each width its filters (count, width * E) and biases (count,)."""
         self._table = np.ascontiguousarray(table)
         self._filters = [Matrix(bank) for bank in filters]
-        self._biases = [np.ascontiguousarray(np.pad(bias, (0, -len(bias) % (4 * lanes())))) for bias in biases]
+        self._biases = [np.ascontiguousarray(_padded(bias, 0, 4 * lanes())) for bias in biases]
         self._counts = (c_int64 * len(filters))(*map(len, filters))
         self._matrices = (_Matrix * len(filters))(*(bank.struct for bank in self._filters))
         self._addresses = (c_void_p * len(filters))(*(bias.ctypes.data for bias in self._biases))
@@ -222,6 +221,14 @@ class CharFeatures:
             c_int(self._tanh), _address(features),
         )  # fmt: skip
         return features
+
+
+def _padded(array: np.ndarray, axis: int, multiple: int) -> np.ndarray:
+    """Zeros up to a multiple; the array itself where nothing is missing."""
+    missing = -array.shape[axis] % multiple
+    if not missing:
+        return array
+    return np.pad(array, [(0, missing if axis == number else 0) for number in range(array.ndim)])
 
 
 def _check(*arrays: np.ndarray) -> None:
