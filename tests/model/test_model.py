@@ -12,7 +12,7 @@ from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
 from pyelmo.model.lstm import ProjectedLSTM
 from pyelmo.model.scalar_mix import ScalarMix
-from pyelmo.model.softmax import Softmax
+from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
 
 SENTENCES = [["the", "bank", "of", "a", "river"], ["a", "bank"], []]
 
@@ -152,3 +152,13 @@ def test_gradients_reach_the_mix_always_and_the_bilm_on_request(trainable):
 def test_frozen_mixes_stay_frozen(tiny):
     elmo = tiny.elmo(weights=[0.0, 0.0, 1.0], trainable_mix=False)
     assert not any(parameter.requires_grad for parameter in elmo.parameters())
+
+
+def test_an_adaptive_softmax_trains_under_autocast():
+    softmax = AdaptiveSoftmax(40, 16, (10, 20))
+    vectors, targets = torch.randn(30, 16), torch.arange(30)
+    want = softmax.nll(vectors, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = softmax.nll(vectors.bfloat16(), targets)
+    assert worst(got.detach(), want.detach()) <= TOLERANCE[torch.bfloat16]
+    got.sum().backward()

@@ -25,7 +25,11 @@ class AdaptiveSoftmax(nn.Module):
         return self.clusters.log_prob(vectors)
 
     def nll(self, vectors: Tensor, targets: Tensor) -> Tensor:  # (M, P), (M,) -> (M,)
-        return -self.clusters(vectors, targets).output if len(targets) else vectors.new_zeros(0)
+        if not len(targets):
+            return vectors.new_zeros(0)
+        # torch's module mixes the types of its clusters under autocast, and stops.
+        with torch.autocast(vectors.device.type, enabled=False):
+            return -self.clusters(vectors.to(self.clusters.head.weight.dtype), targets).output
 
 
 class Softmax(nn.Module):
