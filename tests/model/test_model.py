@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support import TINY, TOLERANCE, make_embedder
+from support import TINY, TOLERANCE, make_embedder, worst
 
 from pyelmo.config import LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import InputError
