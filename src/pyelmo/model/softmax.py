@@ -29,7 +29,8 @@ class AdaptiveSoftmax(nn.Module):
             return vectors.new_zeros(0)
         # torch's module mixes the types of its clusters under autocast, and stops.
         with torch.autocast(vectors.device.type, enabled=False):
-            return -self.clusters(vectors.to(self.clusters.head.weight.dtype), targets).output
+            scores: Tensor = self.clusters(vectors.to(self.clusters.head.weight.dtype), targets).output
+        return -scores
 
 
 class Softmax(nn.Module):
