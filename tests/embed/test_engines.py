@@ -131,8 +131,7 @@ def test_a_trained_model_embeds_as_it_is_now():
 
 def test_several_threads_may_embed_at_once():
     embedder = Embedder(model_of(TINY), threads=1)
-    embedder.words.clear()
-    embedder._words = WordTable(embedder._engine, embedder.lexicon, capacity=9)
+    embedder.words.capacity = 9
     jobs = [[[f"{job}-{(n * i) % 7}" for i in range(9)] for n in range(30)] for job in range(4)]
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda job: embedder.embed(job, batch_size=2), jobs))
@@ -168,7 +167,11 @@ def test_an_int8_model_is_a_quarter_and_survives(tmp_path):
     sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("float32", "int8")}
     assert sizes["int8"] <= 0.27 * sizes["float32"]
     second = pyelmo.load(tmp_path / "int8", precision="int8")
+    engine = second._engine
     second.save(tmp_path / "again")
+    second.save(tmp_path / "weights.hdf5")  # which holds floats
+    assert second.words is not None
+    assert second._engine is engine  # saving is no reason to pack again
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("int8", "again")]
     assert files[0] == files[1]
     direct = pyelmo.load(tmp_path / "float32", precision="int8").embed(SENTENCES)

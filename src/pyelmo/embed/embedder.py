@@ -5,6 +5,7 @@ L layers (the token layer counted in), T tokens of a sentence, D vector.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,16 +90,22 @@ class Embedder:
         self._engine: Engine | None = None
         self._words: WordTable | None = None
         self._built_from: list[tuple[int, int]] | None = None
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy in another process packs its weights itself."""
-        return {
-            "pretrained": Pretrained(self.bilm, self.lexicon, self.pretrained.format, self.pretrained.source),
-            **{name: getattr(self, name) for name in ("language", "precision", "threads", "device")},
-        }
+        kept = {name: getattr(self, name) for name in ("language", "precision", "threads", "device")}
+        return {"pretrained": self._unpacked(), **kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+    def _unpacked(self) -> Pretrained:
+        """The model as modules, apart from this embedder, which goes on with the packed weights alone."""
+        model, source = self.pretrained.model, self.pretrained
+        return Pretrained(
+            model.bilm() if isinstance(model, Weights) else model, source.lexicon, source.format, source.source
+        )
 
     @property
     def bilm(self) -> BiLM:
@@ -120,14 +127,15 @@ class Embedder:
     @property
     def words(self) -> WordTable:
         """The vectors of the words seen so far: `words.clear()` forgets them, `words.add(list)` encodes some ahead."""
-        if isinstance(self.pretrained.model, BiLM):
-            stamp = _stamp(self.pretrained.model)
-            if stamp != self._built_from:  # the modules are new to us, or were trained since
-                self._engine, self._built_from = None, stamp
-        if self._engine is None or self._words is None:
-            self._engine = self._new_engine()
-            self._words = WordTable(self._engine, self.lexicon)
-        return self._words
+        with self._lock:  # threads that come at once find one engine
+            if isinstance(self.pretrained.model, BiLM):
+                stamp = _stamp(self.pretrained.model)
+                if stamp != self._built_from:  # the modules are new to us, or were trained since
+                    self._engine, self._built_from = None, stamp
+            if self._engine is None or self._words is None:
+                self._engine = self._new_engine()
+                self._words = WordTable(self._engine, self.lexicon)
+            return self._words
 
     def _new_engine(self) -> Engine:
         pretrained, int8 = self.pretrained, self.precision == "int8"
@@ -311,8 +319,9 @@ class Embedder:
     ) -> None:
         """Write the model as a folder that `load` reads; in int8 by default when this embedder computes in it."""
         if precision is None:
-            precision = "int8" if self.precision == "int8" and format == "pyelmo" else "float32"
-        formats.write(self.pretrained, path, format=format, precision=precision, force=force)
+            native = format == "pyelmo" and Path(path).suffix not in formats.HDF5
+            precision = "int8" if native and self.precision == "int8" else "float32"
+        formats.write(self._unpacked(), path, format=format, precision=precision, force=force)
 
 
 @dataclass
