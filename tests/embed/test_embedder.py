@@ -139,6 +139,7 @@ def test_an_unknown_language_is_told_at_once():
 def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
     monkeypatch.setattr(embedder_module, "WINDOW_BYTES", 1)
     embedder, taken = make_embedder(), []
+    embedder.threads = 1  # more of them work on the next window, too
     embedder.words.add(["a"])
     embedder._engine.batch_tokens = 6  # a window is at least two batches
 
