@@ -24,7 +24,7 @@ SEMCOR = """<contextfile concordance=brown>
 <context filename=br-a01 paras=yes>
 <p pnum=1>
 <s snum=1>
-<wf cmd=ignore pos=DT>The</wf>
+<wf cmd=ignore rdf= pos=DT>The</wf>
 <wf cmd=done pos=NN lemma=river_bank wnsn=1 lexsn=1:17:01::>river_bank</wf>
 <wf cmd=done pos=VB lemma=establish wnsn=6;2 lexsn=2:35:00::;2:36:00::>rose</wf>
 <wf cmd=done pos=JJ lemma=general wnsn=0;1 lexsn=5:00:00:national:01;3:00:00::>general</wf>

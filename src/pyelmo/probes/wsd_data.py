@@ -31,7 +31,7 @@ UNIFIED_WORDS = {
 _TYPES = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
 _KEY_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
 _SENSE_KEY = re.compile(r"([^\s%]+)%([1-5]):\d\d:\d\d:[^\s:]*:(?:\d\d)?")
-_SEMCOR_LINE = re.compile(r"<(?:wf(?P<settings>(?: [a-z]+=[^ <>]+)+)|punc)>(?P<text>[^<>]+)</(?:wf|punc)>")
+_SEMCOR_LINE = re.compile(r"<(?:wf(?P<settings>(?: [a-z]+=[^ <>]*)+)|punc)>(?P<text>[^<>]+)</(?:wf|punc)>")
 _SEMCOR_MARK = re.compile(r"</?(?:contextfile|context|p|s)(?: [^<>]*)?>")
 # How treebanks write what no text has.
 _PLAIN = {"``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "&amp;": "&"}
