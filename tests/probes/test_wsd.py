@@ -93,6 +93,7 @@ def test_the_first_sense_of_a_lemma_is_number_one(tmp_path):
     [
         ("<punc>``</punc>", "<punc>``", "br-a01, line 10: not a line of SemCor"),
         ("<s snum=1>\n", "", "br-a01, line 4: a word outside of a sentence"),
+        ("<punc>``</punc>", "<s snum=2>", "br-a01, line 10: a sentence begins before the one before it ends"),
         ("wnsn=6;2", "wnsn=6", "br-a01, line 7: 1 sense numbers but 2 sense keys"),
         (" wnsn=1", "", "br-a01, line 6: a word with lexsn= has no lemma= or no wnsn="),
         ("1:17:01::", "1:17", "br-a01, line 6: 'river_bank%1:17' is not a sense key"),

@@ -92,6 +92,8 @@ def _semcor_file(path: Path) -> Iterator[Sentence]:
             if line.strip() and not _SEMCOR_MARK.fullmatch(line):
                 raise FormatError(f"{path}, line {number}: not a line of SemCor: {line[:60]!r}")
             if line.startswith("<s "):
+                if sentence is not None:
+                    raise FormatError(f"{path}, line {number}: a sentence begins before the one before it ends")
                 sentence = Sentence([], [])
             elif line == "</s>" and sentence is not None:
                 yield sentence
