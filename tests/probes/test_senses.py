@@ -84,6 +84,12 @@ def test_the_nearest_other_occurrence_is_found_by_cosine_in_each_layer(tmp_path)
     assert result.sentences == 4
 
 
+def test_a_layer_without_context_is_no_better_than_chance(tmp_path):
+    occurrences = senses.read_occurrences(write(tmp_path, LIST), "en")
+    result = senses.evaluate(lambda sentences: (np.ones((1, len(words), 3)) for words in sentences), occurrences)
+    assert result.layers == pytest.approx([result.chance])
+
+
 def test_an_embedder_is_an_encoder():
     result = senses.evaluate(make_embedder().stream, senses.listed("en"))
     assert len(result.layers) == 3

@@ -192,6 +192,12 @@ def test_each_layer_chooses_the_nearest_sense_and_unseen_lemmas_get_the_first():
     assert (result.words, result.unseen, result.senses, result.occurrences) == (4, 2, 2, 3)
 
 
+def test_of_equally_near_senses_the_most_frequent_is_chosen():
+    training = [one_word("vault", RIVER), one_word("vault", MONEY), one_word("vault", MONEY)]
+    senses = wsd.sense_vectors(made_up, training)
+    assert senses.nearest(Lemma("bank", "n"), np.array([[3, 1], [1, 7]], np.float32)) == [MONEY, MONEY]
+
+
 def test_a_word_of_several_words_has_their_mean():
     training = [Sentence(["shore", "vault"], [Instance("", Lemma("bank", "n"), 0, 2, (RIVER,))])]
     senses = wsd.sense_vectors(made_up, training)

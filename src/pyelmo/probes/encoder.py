@@ -1,4 +1,4 @@
-"""What a probe asks of an encoder, and the few lines that all readers of labelled files share.
+"""What a probe asks of an encoder, what is near, and the few lines that all readers of labelled files share.
 
 L layers, T tokens of a sentence, D vector, N words of many sentences.
 """
@@ -15,6 +15,7 @@ from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.text.lines import open_text, read_lines
 
 Vectors = npt.NDArray[np.float32]
+ROUNDING = 1e-5  # cosines of float32 vectors that differ by less do not differ
 # Tokenised sentences -> one array (L, T, D) a sentence, in their order: `Embedder.stream` is one.
 Encoder = Callable[[Sequence[list[str]]], Iterable[Vectors]]
 
@@ -35,6 +36,18 @@ def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
         count += 1
     if count < len(sentences):
         raise InputError(f"the encoder gave {count} arrays for {len(sentences)} sentences")
+
+
+def unit(vectors: Vectors) -> Vectors:  # (..., D)
+    """The vectors at length 1, so that products are cosines."""
+    scaled: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return scaled
+
+
+def as_near_as_nearest(cosines: Vectors) -> npt.NDArray[np.bool_]:
+    """Which candidates (the last axis) are the nearest, but for rounding."""
+    near: npt.NDArray[np.bool_] = cosines >= cosines.max(-1, keepdims=True) - ROUNDING
+    return near
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.encoder import Encoder, Vectors, encode, numbered_lines
+from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, numbered_lines, unit
 from pyelmo.text.tokens import split_words
 
 
@@ -34,7 +34,10 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class SensesResult:
-    """The share in percent of sentences whose nearest other sentence with the same word has the same sense."""
+    """The share in percent of sentences whose nearest other sentence with the same word has the same sense.
+
+    Where several are equally near, as in a layer without context, their share counts.
+    """
 
     layers: tuple[float, ...]
     mean: float  # for the plain mean of the layers
@@ -99,12 +102,13 @@ def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
     groups: dict[str, list[int]] = defaultdict(list)
     for row, occurrence in enumerate(occurrences):
         groups[occurrence.word].append(row)
-    right = np.zeros(kinds.shape[:2], dtype=bool)  # (L + 1, N)
+    right = np.zeros(kinds.shape[:2])  # (L + 1, N)
     chance = np.zeros(len(occurrences))
     for rows in groups.values():
         senses = np.array([occurrences[row].sense for row in rows])
         same = senses[:, None] == senses  # (N, N)
-        right[:, rows] = same[np.arange(len(rows)), _nearest_other(kinds[:, rows])]
+        nearest = _nearest_others(kinds[:, rows])
+        right[:, rows] = (nearest & same).sum(2) / nearest.sum(2)
         chance[rows] = (same.sum(1) - 1) / (len(rows) - 1)
     shares = 100 * right.mean(1)
     return SensesResult(
@@ -116,10 +120,9 @@ def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
     )
 
 
-def _nearest_other(vectors: Vectors) -> npt.NDArray[np.int64]:  # (L, N, D) -> (L, N)
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
-    scores = unit @ unit.transpose(0, 2, 1)  # (L, N, N)
-    itself = np.arange(scores.shape[1])
-    scores[:, itself, itself] = -np.inf
-    found: npt.NDArray[np.int64] = scores.argmax(2)
-    return found
+def _nearest_others(vectors: Vectors) -> npt.NDArray[np.bool_]:  # (L, N, D) -> (L, N, N)
+    scaled = unit(vectors)
+    cosines = scaled @ scaled.transpose(0, 2, 1)
+    itself = np.arange(cosines.shape[1])
+    cosines[:, itself, itself] = -np.inf
+    return as_near_as_nearest(cosines)

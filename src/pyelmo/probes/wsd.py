@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyelmo.errors import InputError
-from pyelmo.probes.encoder import Encoder, Vectors, encode
+from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, unit
 from pyelmo.probes.wsd_data import Instance, Lemma, Sentence, lemma_of
 
 
@@ -34,18 +34,20 @@ class WsdResult:
 
 @dataclass(frozen=True)
 class SenseVectors:
-    """Mean vectors of length 1: `vectors[:, rows of a lemma]`."""
+    """Mean vectors of length 1: `vectors[:, rows of a lemma]`, the most frequent sense of a lemma first."""
 
     keys: list[str]
     vectors: Vectors  # (L, S, D)
     rows: dict[Lemma, list[int]]
 
     def nearest(self, lemma: Lemma, vector: Vectors) -> list[str]:  # vector: (L, D)
-        """The sense of a lemma nearest to a vector, for each layer."""
+        """The sense of a lemma nearest to a vector, for each layer; of equally near ones the most frequent.
+
+        Many are equally near in a layer without context, which gives a word the same vector everywhere.
+        """
         rows = self.rows[lemma]
-        # The length of `vector` does not change which sense is the nearest.
-        scores = np.einsum("lsd,ld->ls", self.vectors[:, rows], vector)
-        return [self.keys[rows[best]] for best in scores.argmax(1)]
+        cosines = np.einsum("lsd,ld->ls", self.vectors[:, rows], unit(vector))
+        return [self.keys[rows[best]] for best in as_near_as_nearest(cosines).argmax(1)]
 
 
 def evaluate(
@@ -87,18 +89,20 @@ def sense_vectors(embed: Encoder, training: Sequence[Sentence]) -> SenseVectors:
     if not numbers:
         raise InputError("the training text has no annotated word")
     sums: Vectors | None = None
+    counts = np.zeros(len(numbers), dtype=np.int64)
     for instance, vector in _vectors(embed, training):
         if sums is None:
             sums = np.zeros((len(numbers), *vector.shape), dtype=np.float32)
         for sense in instance.senses:
             sums[numbers[sense]] += vector
+            counts[numbers[sense]] += 1
     assert sums is not None
-    # The cosine needs only the direction of a mean, and a sum has the same.
-    sums /= np.maximum(np.linalg.norm(sums, axis=-1, keepdims=True), 1e-12)
     rows: dict[Lemma, list[int]] = defaultdict(list)
-    for sense, number in numbers.items():
-        rows[lemma_of(sense)].append(number)
-    return SenseVectors(list(numbers), np.ascontiguousarray(sums.transpose(1, 0, 2)), dict(rows))
+    keys = list(numbers)
+    for number in np.argsort(-counts, kind="stable").tolist():
+        rows[lemma_of(keys[number])].append(number)
+    # The cosine needs only the direction of a mean, and a sum has the same.
+    return SenseVectors(keys, unit(sums).transpose(1, 0, 2), dict(rows))
 
 
 def _vectors(embed: Encoder, sentences: Sequence[Sentence]) -> Iterator[tuple[Instance, Vectors]]:
