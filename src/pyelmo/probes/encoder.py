@@ -1,0 +1,66 @@
+"""What a probe asks of an encoder, what is near, and the few lines that all readers of labelled files share.
+
+L layers, T tokens of a sentence, D vector, N words of many sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.text.lines import open_text, read_lines
+
+Vectors = npt.NDArray[np.float32]
+ROUNDING = 1e-5  # cosines of float32 vectors that differ by less do not differ
+# Tokenised sentences -> one array (L, T, D) a sentence, in their order: `Embedder.stream` is one.
+Encoder = Callable[[Sequence[list[str]]], Iterable[Vectors]]
+
+
+def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
+    """The arrays (L, T, D) of all sentences, each checked against its words."""
+    count = 0
+    for vectors in embed(sentences):
+        if count == len(sentences):
+            raise InputError(f"the encoder gave more than {len(sentences)} arrays, one for each sentence")
+        words = sentences[count]
+        if vectors.ndim != 3 or vectors.shape[1] != len(words):
+            raise InputError(
+                f"the encoder gave an array {vectors.shape} for sentence {count} of {len(words)} words; "
+                f"expected (layers, {len(words)}, size)"
+            )
+        yield vectors
+        count += 1
+    if count < len(sentences):
+        raise InputError(f"the encoder gave {count} arrays for {len(sentences)} sentences")
+
+
+def unit(vectors: Vectors) -> Vectors:  # (..., D)
+    """The vectors at length 1, so that products are cosines."""
+    scaled: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return scaled
+
+
+def as_near_as_nearest(cosines: Vectors) -> npt.NDArray[np.bool_]:
+    """Which candidates (the last axis) are the nearest, but for rounding."""
+    near: npt.NDArray[np.bool_] = cosines >= cosines.max(-1, keepdims=True) - ROUNDING
+    return near
+
+
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a labelled file with their numbers from 1, without their ends."""
+    try:
+        with open_text(str(path)) as file:
+            yield from enumerate(read_lines(file, str(path)), 1)
+    except InputError as error:  # not UTF-8: here it is the file that is wrong
+        raise FormatError(str(error)) from error
+
+
+def existing(path: str | Path) -> Path:
+    """The path, or one clear error."""
+    if not Path(path).exists():
+        raise NotFoundError(f"{path}: not found")
+    return Path(path)

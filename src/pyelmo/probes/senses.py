@@ -1,0 +1,128 @@
+"""Words with two senses: is the nearest other occurrence of a word one of the same sense?
+
+The lists (senses.en.tsv, senses.ko.tsv, and held-out ones to be used once, when a model has been chosen) have a line
+for each sentence: word, sense, and the sentence with the word between asterisks.
+
+L layers, N sentences of a word, D vector.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, numbered_lines, unit
+from pyelmo.text.tokens import split_words
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A word in a sentence: `words[place]` is the word, or holds it (Korean: with its particle)."""
+
+    word: str
+    sense: str
+    words: list[str]
+    place: int
+
+
+@dataclass(frozen=True)
+class SensesResult:
+    """The share in percent of sentences whose nearest other sentence with the same word has the same sense.
+
+    Where several are equally near, as in a layer without context, their share counts.
+    """
+
+    layers: tuple[float, ...]
+    mean: float  # for the plain mean of the layers
+    by_word: dict[str, float]  # for the same mean
+    chance: float  # for a neighbour drawn by lot
+    sentences: int
+
+
+def listed(language: str, *, held_out: bool = False) -> list[Occurrence]:
+    """The list of a language ("en", "ko") that comes with the package."""
+    name = f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv"
+    with resources.as_file(resources.files("pyelmo.probes").joinpath(name)) as path:
+        if not path.is_file():
+            raise NotFoundError(f"there is no list of words with two senses for the language {language!r}")
+        return read_occurrences(path, language)
+
+
+def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
+    """A list of word, sense and sentence; sentences are split into words by the rules of `language`."""
+    occurrences = []
+    senses: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for number, line in numbered_lines(path):
+        where = f"{path}, line {number}"
+        columns = line.split("\t")
+        if len(columns) != 3 or not all(columns):
+            raise FormatError(f"{where}: expected word, sense and sentence with tabs between, got {line[:60]!r}")
+        word, sense, sentence = columns
+        before, *marked = sentence.split("*")
+        if len(marked) != 2 or not marked[0]:
+            raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
+        plain = before + "".join(marked)
+        words = split_words(plain, language)
+        occurrences.append(Occurrence(word, sense, words, _place(plain, words, len(before), where)))
+        senses[word][sense] += 1
+    for word, counts in senses.items():
+        if len(counts) < 2 or min(counts.values()) < 2:
+            raise FormatError(f"{path}: {word!r} needs two senses with two sentences each, got {dict(counts)}")
+    return occurrences
+
+
+def _place(text: str, words: Sequence[str], position: int, where: str) -> int:
+    """Which of the words covers a position of the text."""
+    end = 0
+    for place, word in enumerate(words):
+        start = text.find(word, end)
+        if start < 0:  # a dictionary form, as morphemes are
+            continue
+        end = start + len(word)
+        if start <= position < end:
+            return place
+    raise FormatError(f"{where}: no word stands where the mark is. Mark a whole word, or its beginning.")
+
+
+def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
+    """The probe's shares, by layer and for the mean of the layers."""
+    if not occurrences:
+        raise InputError("the list of words with two senses is empty")
+    arrays = encode(embed, [occurrence.words for occurrence in occurrences])
+    places = [occurrence.place for occurrence in occurrences]
+    layers = np.stack([array[:, place] for array, place in zip(arrays, places, strict=True)], axis=1)  # (L, N, D)
+    kinds = np.concatenate([layers, layers.mean(0, keepdims=True)])  # (L + 1, N, D)
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, occurrence in enumerate(occurrences):
+        groups[occurrence.word].append(row)
+    right = np.zeros(kinds.shape[:2])  # (L + 1, N)
+    chance = np.zeros(len(occurrences))
+    for rows in groups.values():
+        senses = np.array([occurrences[row].sense for row in rows])
+        same = senses[:, None] == senses  # (N, N)
+        nearest = _nearest_others(kinds[:, rows])
+        right[:, rows] = (nearest & same).sum(2) / nearest.sum(2)
+        chance[rows] = (same.sum(1) - 1) / (len(rows) - 1)
+    shares = 100 * right.mean(1)
+    return SensesResult(
+        layers=tuple(shares[:-1].tolist()),
+        mean=float(shares[-1]),
+        by_word={word: 100 * float(right[-1, rows].mean()) for word, rows in groups.items()},
+        chance=100 * float(chance.mean()),
+        sentences=len(occurrences),
+    )
+
+
+def _nearest_others(vectors: Vectors) -> npt.NDArray[np.bool_]:  # (L, N, D) -> (L, N, N)
+    scaled = unit(vectors)
+    cosines = scaled @ scaled.transpose(0, 2, 1)
+    itself = np.arange(cosines.shape[1])
+    cosines[:, itself, itself] = -np.inf
+    return as_near_as_nearest(cosines)

@@ -1,0 +1,118 @@
+"""Word sense disambiguation by the nearest sense, layer by layer (Peters et al. 2018, section 5.3).
+
+    SemCor --> a vector for each sense, the mean of its occurrences; a word of a test set gets the nearest (by cosine)
+    sense of its lemma and part of speech; a lemma that SemCor lacks gets WordNet's first sense
+
+L layers, D vector, S senses.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyelmo.errors import InputError
+from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, unit
+from pyelmo.probes.wsd_data import Instance, Lemma, Sentence, lemma_of
+
+
+@dataclass(frozen=True)
+class WsdResult:
+    """F1 in percent (every word gets an answer, so it is also precision, recall and accuracy)."""
+
+    f1: tuple[float, ...]  # by layer
+    by_set: dict[str, tuple[float, ...]]  # the same for each part of the test set, by the start of its words' names
+    first_sense: float  # F1 of WordNet's first sense
+    words: int  # of the test set
+    unseen: int  # of them, those whose lemma the training text lacks
+    senses: int  # with a vector
+    occurrences: int  # annotated words of the training text
+
+
+@dataclass(frozen=True)
+class SenseVectors:
+    """Mean vectors of length 1: `vectors[:, rows of a lemma]`, the most frequent sense of a lemma first."""
+
+    keys: list[str]
+    vectors: Vectors  # (L, S, D)
+    rows: dict[Lemma, list[int]]
+
+    def nearest(self, lemma: Lemma, vector: Vectors) -> list[str]:  # vector: (L, D)
+        """The sense of a lemma nearest to a vector, for each layer; of equally near ones the most frequent.
+
+        Many are equally near in a layer without context, which gives a word the same vector everywhere.
+        """
+        rows = self.rows[lemma]
+        cosines = np.einsum("lsd,ld->ls", self.vectors[:, rows], unit(vector))
+        return [self.keys[rows[best]] for best in as_near_as_nearest(cosines).argmax(1)]
+
+
+def evaluate(
+    embed: Encoder, training: Sequence[Sentence], test: Sequence[Sentence], first_senses: Mapping[Lemma, str]
+) -> WsdResult:
+    """The probe's F1: see `wsd_data` for the readers of what it takes."""
+    senses = sense_vectors(embed, training)
+    right: dict[str, list[list[bool]]] = defaultdict(list)
+    first, unseen = [], 0
+    for instance, vector in _vectors(embed, test):
+        fallback = first_senses.get(instance.lemma, "")
+        first.append(fallback in instance.senses)
+        if instance.lemma in senses.rows:
+            answers = senses.nearest(instance.lemma, vector)
+        else:
+            answers, unseen = [fallback] * len(vector), unseen + 1
+        right[instance.id.partition(".")[0]].append([answer in instance.senses for answer in answers])
+    if not first:
+        raise InputError("the test set has no annotated word")
+    everything = [row for rows in right.values() for row in rows]
+    return WsdResult(
+        f1=_percent(everything),
+        by_set={name: _percent(rows) for name, rows in right.items()},
+        first_sense=100 * sum(first) / len(first),
+        words=len(first),
+        unseen=unseen,
+        senses=len(senses.keys),
+        occurrences=sum(len(sentence.instances) for sentence in training),
+    )
+
+
+def sense_vectors(embed: Encoder, training: Sequence[Sentence]) -> SenseVectors:
+    """The mean vector of each sense over its occurrences; one that has several senses counts for each."""
+    numbers: dict[str, int] = {}
+    for sentence in training:
+        for instance in sentence.instances:
+            for sense in instance.senses:
+                numbers.setdefault(sense, len(numbers))
+    if not numbers:
+        raise InputError("the training text has no annotated word")
+    sums: Vectors | None = None
+    counts = np.zeros(len(numbers), dtype=np.int64)
+    for instance, vector in _vectors(embed, training):
+        if sums is None:
+            sums = np.zeros((len(numbers), *vector.shape), dtype=np.float32)
+        for sense in instance.senses:
+            sums[numbers[sense]] += vector
+            counts[numbers[sense]] += 1
+    assert sums is not None
+    rows: dict[Lemma, list[int]] = defaultdict(list)
+    keys = list(numbers)
+    for number in np.argsort(-counts, kind="stable").tolist():
+        rows[lemma_of(keys[number])].append(number)
+    # The cosine needs only the direction of a mean, and a sum has the same.
+    return SenseVectors(keys, unit(sums).transpose(1, 0, 2), dict(rows))
+
+
+def _vectors(embed: Encoder, sentences: Sequence[Sentence]) -> Iterator[tuple[Instance, Vectors]]:
+    """Every annotated word with its vectors (L, D), the mean over its words where it has several."""
+    annotated = [sentence for sentence in sentences if sentence.instances]
+    arrays = encode(embed, [sentence.words for sentence in annotated])
+    for sentence, layers in zip(annotated, arrays, strict=True):
+        for instance in sentence.instances:
+            yield instance, layers[:, instance.start : instance.end].mean(1, dtype=np.float32)
+
+
+def _percent(right: Sequence[Sequence[bool]]) -> tuple[float, ...]:
+    return tuple((100 * np.asarray(right).mean(0)).tolist())

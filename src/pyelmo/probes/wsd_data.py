@@ -1,0 +1,233 @@
+"""The published files of word sense disambiguation -> sentences whose annotated words have sense keys.
+
+    SemCor 3.0        a folder of tag files: <wf cmd=done pos=VB lemma=say wnsn=1 lexsn=2:32:00::>said</wf>
+    unified sets      NAME.data.xml and NAME.gold.key.txt (Raganato et al. 2017), training or test
+    WordNet 3.0       index.sense: every sense key with its number
+
+A sense key is lemma%type:...; type 1 is a noun, 2 a verb, 3 and 5 an adjective, 4 an adverb.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from xml.parsers import expat
+
+from pyelmo.errors import FormatError
+from pyelmo.probes.encoder import existing, numbered_lines
+
+# How many words are annotated in the files as published, so that a copy with a hole in it is noticed. SemCor has
+# 226,040 whose sense number is not "0"; four of those are "0;0", so that WordNet 3.0 has none of their senses.
+SEMCOR_FOLDERS = {"brown1", "brown2", "brownv"}
+SEMCOR_WORDS = 226_036
+UNIFIED_WORDS = {
+    "ALL": 7253, "senseval2": 2282, "senseval3": 1850, "semeval2007": 455, "semeval2013": 1644, "semeval2015": 1022,
+    "semcor": SEMCOR_WORDS,
+}  # fmt: skip
+
+_TYPES = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
+_KEY_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
+_SENSE_KEY = re.compile(r"([^\s%]+)%([1-5]):\d\d:\d\d:[^\s:]*:(?:\d\d)?")
+_SEMCOR_LINE = re.compile(r"<(?:wf(?P<settings>(?: [a-z]+=[^ <>]*)+)|punc)>(?P<text>[^<>]+)</(?:wf|punc)>")
+_SEMCOR_MARK = re.compile(r"</?(?:contextfile|context|p|s)(?: [^<>]*)?>")
+# How treebanks write what no text has.
+_PLAIN = {"``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "&amp;": "&"}
+
+
+class Lemma(NamedTuple):
+    """What senses are chosen among: a dictionary word and its part of speech (n, v, a, r)."""
+
+    text: str
+    pos: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An annotated word of a sentence, `words[start:end]` (several where its lemma has several), and its senses."""
+
+    id: str
+    lemma: Lemma
+    start: int
+    end: int
+    senses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    words: list[str]
+    instances: list[Instance]
+
+
+def lemma_of(sense_key: str) -> Lemma:
+    text, _, rest = sense_key.partition("%")
+    return Lemma(text.lower(), _KEY_TYPES[rest[0]])
+
+
+def read_senses(path: str | Path) -> list[Sentence]:
+    """SemCor's folder, or a NAME.data.xml of the unified sets with NAME.gold.key.txt beside it."""
+    path = existing(path)
+    return read_semcor(path) if path.is_dir() else read_unified(path)
+
+
+def read_semcor(folder: str | Path) -> list[Sentence]:
+    """Every tag file below a folder; senses that WordNet 3.0 lacks (number 0) are left out."""
+    folder = existing(folder)
+    files = sorted(folder.glob("**/tagfiles/br-*"))
+    if not files:
+        raise FormatError(f"{folder}: holds no SemCor: expected files like brown1/tagfiles/br-a01")
+    sentences = [sentence for file in files for sentence in _semcor_file(file)]
+    if {file.parents[1].name for file in files} == SEMCOR_FOLDERS:
+        _check_count(folder, sentences, SEMCOR_WORDS)
+    return sentences
+
+
+def _semcor_file(path: Path) -> Iterator[Sentence]:
+    sentence: Sentence | None = None
+    for number, line in numbered_lines(path):
+        match = _SEMCOR_LINE.fullmatch(line)
+        if match is None:
+            if line.strip() and not _SEMCOR_MARK.fullmatch(line):
+                raise FormatError(f"{path}, line {number}: not a line of SemCor: {line[:60]!r}")
+            if line.startswith("<s "):
+                if sentence is not None:
+                    raise FormatError(f"{path}, line {number}: a sentence begins before the one before it ends")
+                sentence = Sentence([], [])
+            elif line == "</s>" and sentence is not None:
+                yield sentence
+                sentence = None
+            continue
+        if sentence is None:
+            raise FormatError(f"{path}, line {number}: a word outside of a sentence (<s snum=...>)")
+        settings = dict(setting.split("=", 1) for setting in (match["settings"] or "").split())
+        start = len(sentence.words)
+        sentence.words.extend(_words(match["text"]))
+        if senses := _semcor_senses(settings, f"{path}, line {number}"):
+            name = f"{path.name}.{number}"
+            sentence.instances.append(Instance(name, lemma_of(senses[0]), start, len(sentence.words), senses))
+    if sentence is not None:
+        raise FormatError(f"{path}, line {number}: the file ends within a sentence. Is it cut off?")
+
+
+def _semcor_senses(settings: Mapping[str, str], where: str) -> tuple[str, ...]:
+    if "lexsn" not in settings:
+        return ()
+    if "lemma" not in settings or "wnsn" not in settings:
+        raise FormatError(f"{where}: a word with lexsn= has no lemma= or no wnsn=")
+    numbers, ends = settings["wnsn"].split(";"), settings["lexsn"].split(";")
+    if len(numbers) != len(ends):
+        raise FormatError(f"{where}: {len(numbers)} sense numbers but {len(ends)} sense keys")
+    keys = [f"{settings['lemma']}%{end}" for end, number in zip(ends, numbers, strict=True) if number != "0"]
+    return tuple(_checked_key(key, where) for key in keys)
+
+
+def read_unified(data: str | Path, gold: str | Path | None = None) -> list[Sentence]:
+    """A set of the unified framework; `gold` is NAME.gold.key.txt beside NAME.data.xml unless it lies elsewhere."""
+    data = existing(data)
+    name = data.name.removesuffix(".data.xml")
+    gold = Path(gold) if gold else data.with_name(f"{name}.gold.key.txt")
+    reader = _UnifiedXml(data, _gold_keys(existing(gold)))
+    sentences = reader.read()
+    if unused := reader.keys.keys() - reader.seen:
+        raise FormatError(f"{gold}: {len(unused)} keys are not in {data}, the first {min(unused)}")
+    if name in UNIFIED_WORDS:
+        _check_count(data, sentences, UNIFIED_WORDS[name])
+    return sentences
+
+
+def _gold_keys(path: Path) -> dict[str, tuple[str, ...]]:
+    keys: dict[str, tuple[str, ...]] = {}
+    for number, line in numbered_lines(path):
+        where = f"{path}, line {number}"
+        name, *senses = line.split() or [""]
+        if not senses:
+            raise FormatError(f"{where}: expected an instance and its sense keys, got {line[:60]!r}")
+        if name in keys:
+            raise FormatError(f"{where}: {name} has keys already")
+        keys[name] = tuple(_checked_key(sense, where) for sense in senses)
+    return keys
+
+
+class _UnifiedXml:
+    """The state of one pass over a data file: expat, unlike ElementTree, tells at which line an element stands."""
+
+    def __init__(self, path: Path, keys: Mapping[str, tuple[str, ...]]) -> None:
+        self.path, self.keys = path, keys
+        self.seen: set[str] = set()
+        self.sentences: list[Sentence] = []
+        self.text = ""
+        self.settings: dict[str, str] = {}
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+
+    def read(self) -> list[Sentence]:
+        try:
+            self.parser.Parse(self.path.read_bytes(), True)
+        except expat.ExpatError as error:
+            reason = expat.errors.messages[error.code]
+            raise FormatError(f"{self.path}, line {error.lineno}: not XML ({reason}). Is the file whole?") from error
+        return self.sentences
+
+    def start(self, tag: str, settings: dict[str, str]) -> None:
+        self.text, self.settings = "", settings
+        if tag == "sentence":
+            self.sentences.append(Sentence([], []))
+
+    def characters(self, text: str) -> None:
+        self.text += text
+
+    def end(self, tag: str) -> None:
+        if tag not in ("wf", "instance"):
+            return
+        where = f"{self.path}, line {self.parser.CurrentLineNumber}"
+        if not self.sentences or not self.text.strip():
+            raise FormatError(f"{where}: <{tag}> is empty or outside of a <sentence>")
+        sentence = self.sentences[-1]
+        start = len(sentence.words)
+        sentence.words.extend(_words(self.text))
+        if tag == "instance":
+            name, lemma, pos = (self.settings.get(key, "") for key in ("id", "lemma", "pos"))
+            if not lemma or pos not in _TYPES:
+                raise FormatError(
+                    f"{where}: instance {name!r} has lemma {lemma!r}, pos {pos!r}; expected one of {', '.join(_TYPES)}"
+                )
+            if name not in self.keys or name in self.seen:
+                raise FormatError(f"{where}: instance {name!r} has no gold key, or came before")
+            self.seen.add(name)
+            found = Lemma(lemma.lower(), _TYPES[pos])
+            sentence.instances.append(Instance(name, found, start, len(sentence.words), self.keys[name]))
+
+
+def read_first_senses(index_sense: str | Path) -> dict[Lemma, str]:
+    """WordNet's first sense of every lemma, from its index.sense."""
+    first: dict[Lemma, str] = {}
+    for number, line in numbered_lines(existing(index_sense)):
+        where = f"{index_sense}, line {number}"
+        fields = line.split()
+        if len(fields) != 4 or not fields[2].isdigit():
+            raise FormatError(f"{where}: expected a sense key, offset, sense number and count, got {line[:60]!r}")
+        if fields[2] == "1":
+            key = _checked_key(fields[0], where)
+            first[lemma_of(key)] = key
+    return first
+
+
+def _words(text: str) -> list[str]:
+    """The words of an annotated text: SemCor joins those of one lemma by underscores, the unified sets by spaces."""
+    return [_PLAIN.get(word, word) for word in text.replace("_", " ").split()] or [text]
+
+
+def _checked_key(key: str, where: str) -> str:
+    if not _SENSE_KEY.fullmatch(key):
+        raise FormatError(f"{where}: {key!r} is not a sense key like say%2:32:00::")
+    return key
+
+
+def _check_count(path: Path, sentences: list[Sentence], expected: int) -> None:
+    count = sum(len(sentence.instances) for sentence in sentences)
+    if count != expected:
+        raise FormatError(f"{path}: {count:,} annotated words, expected {expected:,} as published. Is the copy whole?")
