@@ -47,6 +47,7 @@ def trained(tmp_path_factory) -> Path:
     shutil.copy(TEXT, folder / "text.txt")
     small = ["training.words=20000", "training.batch=16", "model.lstm.cells=32", "model.lstm.projection=16"]
     prepare = ["prepare", str(TEXT), "-o", str(folder / "corpus"), "--tokenised", "--valid", str(TEXT), "-q"]
+    prepare += ["--language", "en"]
     assert main(prepare) == 0
     changes = [part for change in small for part in ("--set", change)]
     pretrain = [
@@ -293,6 +294,27 @@ def test_a_trained_model_is_usable_at_once(trained, capsys, monkeypatch):
         "money",
         ".",
     ]
+
+
+def test_text_is_split_as_the_model_s_own_was_unless_told_otherwise(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("They don't lend.\n")
+    model, general = str(trained / "LMrun" / "model"), ["--language", "general"]
+    for more, words in ([], ["They", "do", "n't", "lend", "."]), (general, ["They", "don", "'", "t", "lend", "."]):
+        assert main(["evaluate", model, "text.txt", "--json", *more]) == 0
+        assert json.loads(capsys.readouterr().out)["words"] == len(words) + 1
+        assert main(["score", model, "text.txt", "--json", *more]) == 0
+        assert [word["word"] for word in json.loads(capsys.readouterr().out)["words"]] == words
+        assert main(["embed", "text.txt", "-o", "-", "--model", model, "-q", *more]) == 0
+        assert json.loads(capsys.readouterr().out)["tokens"] == words
+        assert main(["embed", "text.txt", "-o", "parts/", "--model", model, "--force", "-q", *more]) == 0
+        assert [row.tokens for row in read_embeddings("parts")] == [words]
+        assert json.loads(Path("parts/_job.json").read_text())["language"] == (more or ["en"])[-1]
+    guesses = []
+    for more in [], ["--language", "en"], general:
+        assert main(["predict", model, "They don't ___ .", *more]) == 0
+        guesses.append(capsys.readouterr().out)
+    assert guesses[0] == guesses[1] != guesses[2]
 
 
 TRAINING_ERRORS = {

@@ -102,6 +102,18 @@ def test_a_jamo_model_survives_the_native_format(tmp_path):
     assert np.array_equal(first.embed(["한글"])[0], pyelmo.load(tmp_path / "native").embed(["한글"])[0])
 
 
+def test_a_model_knows_its_language(tiny, tmp_path):
+    assert tiny.tokenise("I don't") == ["I", "don", "'", "t"]
+    tiny.pretrained.language = "en"
+    tiny.save(tmp_path / "native")
+    assert describe(source.read(tmp_path / "native"))["language"] == "en"
+    model = pyelmo.load(tmp_path / "native")
+    assert model.tokenise("I don't") == pickle.loads(pickle.dumps(model)).tokenise("I don't") == ["I", "do", "n't"]
+    assert pyelmo.load(tmp_path / "native", language="general").tokenise("I don't") == ["I", "don", "'", "t"]
+    model.save(tmp_path / "again", precision="int8")
+    assert pyelmo.load(tmp_path / "again").language == "en"
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -203,6 +215,8 @@ NATIVE_DAMAGE = {
     "version": (lambda m: edit_json(m / "config.json", version=99), "version 99"),
     "unknown key": (lambda m: edit_json(m / "config.json", model={"lsm": {}}), "Did you mean 'lstm'"),
     "other sizes": (lambda m: edit_json(m / "config.json", model={"lstm": {"cells": 3}}), "is missing|expected"),
+    "unknown language": (lambda m: edit_json(m / "config.json", language="xx"), "language 'xx' is none of en, ko"),
+    "no language": (lambda m: edit_json(m / "config.json", language=["en"]), r"language \['en'\] is none of en, ko"),
     "no weights": (lambda m: os.remove(m / "model.safetensors"), "model.safetensors: not found"),
 }
 

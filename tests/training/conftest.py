@@ -20,7 +20,7 @@ SMALL = ModelConfig(
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("corpus") / "corpus"
-    prepare([TEXT], folder, tokenised=True, vocab_size=100, valid_inputs=[TEXT])
+    prepare([TEXT], folder, tokenised=True, language="en", vocab_size=100, valid_inputs=[TEXT])
     return folder
 
 

@@ -82,6 +82,17 @@ def test_the_vocabulary_travels_with_the_model(corpus, tmp_path):
     assert {"train", "valid", "note"} <= {line["kind"] for line in lines}
 
 
+def test_a_model_has_the_language_of_its_corpus_and_keeps_it(corpus, tmp_path):
+    pretrain(corpus, tmp_path / "run", recipe(words=400))
+    model = pyelmo.load(tmp_path / "run" / "model")
+    assert model.language == "en"
+    prepare([TEXT], tmp_path / "ko", tokenised=True, language="ko")
+    for own, tuned in (("en", "en"), (None, "ko")):
+        model.pretrained.language = own
+        finetune(model.pretrained, tmp_path / "ko", tmp_path / tuned, recipe(words=400).training)
+        assert pyelmo.load(tmp_path / tuned / "model").language == tuned
+
+
 def test_ten_kills_at_random_moments_change_no_bit(corpus, tmp_path):
     settings = recipe(words=8 * 10 * 240, checkpoint_every=2)
     subprocess.run(command(corpus, tmp_path / "whole", settings), check=True)
@@ -156,7 +167,8 @@ def test_a_checkpoint_without_softmax_gets_one_and_adapts(corpus, tmp_path, clip
     assert tuned.after.average < tuned.before.average < 100
     first = load_file(tmp_path / "run" / "softmax" / "model" / "model.safetensors")
     assert all(torch.equal(first[name], tensor) for name, tensor in still.items())  # only the softmax moved
-    assert pyelmo.load(tmp_path / "run" / "model").config.softmax == 100
+    again = pyelmo.load(tmp_path / "run" / "model")
+    assert (again.config.softmax, again.language) == (100, "en")
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pyelmo.cli.source import add_model_files
+from pyelmo.cli.source import add_language, add_model_files
 from pyelmo.errors import InputError
 
 HELP = "turn each line of a text into vectors"
@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--float16", action="store_true", help="store half precision")
     parser.add_argument("--tokenised", action="store_true", help="words are separated by white space already")
     parser.add_argument("--column", help="of Parquet files: texts or lists of words (default: tokens, sentence, text)")
-    parser.add_argument(
-        "--language", default="general", help="how lines are split into words: en, ko, ko-morph, general"
-    )
+    add_language(parser)
     parser.add_argument("--batch-size", type=int, help="sentences at once at most (default: by their words)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: cpu)")
     parser.add_argument(

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-from pyelmo.cli.source import add_model_files
+from pyelmo.cli.source import add_language, add_model_files
 from pyelmo.text.lines import open_text, read_lines
 
 HELP = "give the perplexity of a text, forward, backward and average, with the full softmax"
@@ -29,12 +29,12 @@ def add_reading(parser: argparse.ArgumentParser, lines: str) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model with a softmax")
     parser.add_argument("text", metavar="TEXT", help=lines)
     add_model_files(parser)
-    parser.add_argument("--language", default="general", help="how text is split: en, ko, ko-morph, general")
+    add_language(parser)
     parser.add_argument("--tokenised", action="store_true", help="a sentence a line, words separated by spaces already")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
 
 
-def documents(args: argparse.Namespace) -> Iterator[list[list[str]]]:
+def documents(args: argparse.Namespace, language: str) -> Iterator[list[list[str]]]:
     """Sentences of words, document by document."""
     from pyelmo.text.tokens import split_sentences, split_words
 
@@ -48,7 +48,7 @@ def documents(args: argparse.Namespace) -> Iterator[list[list[str]]]:
             elif args.tokenised:
                 document.append(line.split())
             else:
-                document += [split_words(sentence, args.language) for sentence in split_sentences(line, args.language)]
+                document += [split_words(sentence, language) for sentence in split_sentences(line, language)]
     if document:
         yield document
 
@@ -59,10 +59,9 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.embed.embedder import load
     from pyelmo.training.evaluate import perplexity
 
-    model = load(
-        args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language
-    ).pretrained
-    with tqdm(documents(args), unit=" documents", file=sys.stderr, disable=args.json) as bar:
+    embedder = load(args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language)
+    model = embedder.pretrained
+    with tqdm(documents(args, embedder.language), unit=" documents", file=sys.stderr, disable=args.json) as bar:
         found = perplexity(model, bar, context=args.context, batch_size=args.batch_size)
     facts = {
         "forward": found.forward,

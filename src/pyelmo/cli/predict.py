@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from pyelmo.cli.source import add_model_files
+from pyelmo.cli.source import add_language, add_model_files
 from pyelmo.errors import InputError
 
 HELP = "give the likeliest words for the gap ___ in a sentence"
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sentence", metavar="SENTENCE", help=f"with one gap, written {GAP}")
     add_model_files(parser)
     parser.add_argument("-k", "--count", type=int, default=10, help="how many words (default: 10)")
-    parser.add_argument("--language", default="general", help="how text is split: en, ko, ko-morph, general")
+    add_language(parser)
     parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
     parser.add_argument("--json", action="store_true", help="for programs")
 

@@ -60,7 +60,7 @@ def embed_corpus(
     model: str | Path,
     options: str | Path | None = None,
     vocab: str | Path | None = None,
-    language: str = "general",
+    language: str | None = None,
     tokenised: bool = False,
     column: str | None = None,
     layers: str | int | Sequence[float] = "all",
@@ -187,6 +187,7 @@ def _describe(work: Work, embedder: Embedder, found: Scan, part_sentences: int) 
         "model": {"name": work.task.model, "sha256": _fingerprint(embedder)},
         "column": work.column,
         **settings,
+        "language": embedder.language,  # whether it was given or is the model's own
         "part_sentences": part_sentences,
         "parts": len(found.places),
         "sentences": found.sentences,

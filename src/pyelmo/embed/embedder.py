@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,16 +47,16 @@ def load(
     options: str | Path | None = None,
     vocab: str | Path | Vocabulary | None = None,
     device: str | torch.device = "cpu",
-    language: str = "general",
+    language: str | None = None,
     precision: Precision = "float32",
     threads: int | None = None,
 ) -> Embedder:
     """A model from a folder, a file, a name in the box or a Hub id, ready to embed.
 
     `options` is AllenNLP's or bilm-tf's options.json where it is not beside the weights, `vocab` a list of words for a
-    model that reads or predicts words and comes without one, `language` how plain strings are split into words.
-    `precision` is float32, int8 (a CPU: four times smaller, and faster) or bfloat16 (a GPU); `threads` how many a CPU
-    uses (default: as many as torch).
+    model that reads or predicts words and comes without one, `language` how plain strings are split into words
+    (default: as the model's own text was, else by a general rule). `precision` is float32, int8 (a CPU: four times
+    smaller, and faster) or bfloat16 (a GPU); `threads` how many a CPU uses (default: as many as torch).
     """
     embedder = Embedder(
         formats.read(source, options=options, vocab=vocab), device=device, language=language, precision=precision,
@@ -74,10 +74,12 @@ class Embedder:
         pretrained: Pretrained,
         *,
         device: str | torch.device = "cpu",
-        language: str = "general",
+        language: str | None = None,
         precision: Precision = "float32",
         threads: int | None = None,
     ) -> None:
+        if language is None:
+            language = pretrained.language or "general"
         check_language(language)  # an error now, not at the first sentence
         if threads is not None and threads < 1:
             raise InputError(f"threads {threads} must be at least 1")
@@ -102,10 +104,8 @@ class Embedder:
 
     def _unpacked(self) -> Pretrained:
         """The model as modules, apart from this embedder, which goes on with the packed weights alone."""
-        model, source = self.pretrained.model, self.pretrained
-        return Pretrained(
-            model.bilm() if isinstance(model, Weights) else model, source.lexicon, source.format, source.source
-        )
+        model = self.pretrained.model
+        return replace(self.pretrained, model=model.bilm() if isinstance(model, Weights) else model)
 
     @property
     def bilm(self) -> BiLM:

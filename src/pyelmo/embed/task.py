@@ -21,7 +21,7 @@ class Task:
     model: str
     options: str | None = None
     vocab: str | None = None
-    language: str = "general"
+    language: str | None = None  # the model's own
     tokenised: bool = False
     layers: str | int | Sequence[float] = "all"
     pooling: str | None = None

@@ -9,7 +9,7 @@ from pyelmo.formats.pretrained import Pretrained, Weights, empty_bilm
 
 
 def describe(model: Pretrained) -> dict[str, Any]:
-    """Format, sizes, parameters by part, layers and vocabulary."""
+    """Format, language, sizes, parameters by part, layers and vocabulary."""
     config, parts = model.config, {}
     for name, child in empty_bilm(config).named_children():
         parts[name] = sum(parameter.numel() for parameter in child.parameters())
@@ -19,6 +19,7 @@ def describe(model: Pretrained) -> dict[str, Any]:
     return {
         "source": model.source,
         "format": model.format,
+        "language": model.language,
         "parameters": {"total": sum(parts.values()), **parts},
         "weights": "int8" if isinstance(model.model, Weights) and model.model.quantised else "float32",
         "layers": config.layers,

@@ -1,5 +1,6 @@
 """pyelmo's own format: a folder with config.json, model.safetensors and, when known, vocab.txt and characters.json.
 
+config.json says what the model is, its marks and, when known, the language whose rules split its text.
 In int8 every matrix is stored as `quantise` gives it: its name holds the small numbers, its name + ".scale" the scales.
 """
 
@@ -20,6 +21,7 @@ from pyelmo.formats.pretrained import Pretrained, Stored, Weights, check_shapes,
 from pyelmo.kernels.quantise import Quantised, quantise
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
 from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.tokens import LANGUAGES
 from pyelmo.text.vocabulary import Vocabulary
 
 CONFIG, WEIGHTS, VOCABULARY, CHARACTERS = "config.json", "model.safetensors", "vocab.txt", "characters.json"
@@ -41,6 +43,9 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
         config = from_dict(ModelConfig, header.get("model", {}))
     except ConfigError as error:
         raise FormatError(f"{folder / CONFIG}: {error}") from error
+    language = header.get("language")
+    if language is not None and language not in LANGUAGES:
+        raise FormatError(f"{folder / CONFIG}: language {language!r} is none of {', '.join(LANGUAGES)}")
     weights = folder / WEIGHTS
     if not weights.is_file():
         raise NotFoundError(f"{weights}: not found. A pyelmo model is {CONFIG} and {WEIGHTS} in one folder.")
@@ -48,7 +53,7 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
     check_shapes(config, stored.shapes, weights)
     vocab = find_vocabulary(folder, vocab, config, header.get("marks"))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
-    return Pretrained(Weights(config, stored, weights), lexicon, "pyelmo", str(folder))
+    return Pretrained(Weights(config, stored, weights), lexicon, "pyelmo", str(folder), language)
 
 
 class _File(Mapping[str, Stored]):
@@ -121,6 +126,8 @@ def write(model: Pretrained, folder: Path, *, precision: Precision = "float32", 
     from safetensors.torch import save_file
 
     header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
+    if model.language is not None:
+        header["language"] = model.language
     # named_parameters() names a shared table once.
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.bilm.named_parameters():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,19 @@ def _dense(value: Stored) -> Tensor:
     return torch.from_numpy(value.restore()) if isinstance(value, Quantised) else value.float()
 
 
+@dataclass(eq=False, repr=False)
 class Pretrained:
     """What any format gives: the biLM, how it reads words, and where it came from.
 
-    Given weights alone, the modules are built when they are first asked for.
+    Given weights alone, the modules are built when they are first asked for. `language` is the one whose rules split
+    the text it was trained on, where that is known.
     """
 
-    def __init__(self, model: BiLM | Weights, lexicon: Lexicon, format: str, source: str) -> None:
-        self.model, self.lexicon, self.format, self.source = model, lexicon, format, source
+    model: BiLM | Weights
+    lexicon: Lexicon
+    format: str
+    source: str
+    language: str | None = None
 
     @property
     def config(self) -> ModelConfig:

@@ -14,7 +14,6 @@ from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.corpus import Corpus
-from pyelmo.text.lexicon import Lexicon
 from pyelmo.training.evaluate import Perplexity, perplexity
 from pyelmo.training.loop import Result, run, valid_documents
 from pyelmo.training.processes import Processes
@@ -44,6 +43,7 @@ def finetune(
     """Train a model further on a prepared corpus; one without a softmax gets one first, the rest of it held still."""
     processes = processes or Processes()
     corpus, output = Corpus.open(corpus_folder), Path(output)
+    model = replace(model, language=model.language or corpus.manifest.settings.language)
     settings = {"model": to_dict(model.bilm.config), "source": model.source, "training": to_dict(config)}
     if processes.first:
         check_output(output, force=True)
@@ -77,6 +77,4 @@ def with_softmax(model: Pretrained, corpus: Corpus) -> Pretrained:
         vocab = corpus.vocabulary
     new = BiLM(replace(old.config, softmax=len(vocab), softmax_shares_words=False, softmax_cutoffs=()))
     new.load_state_dict(old.state_dict(), strict=False)
-    return Pretrained(
-        new, Lexicon(model.lexicon.alphabet, vocab, model.lexicon.reads_words), model.format, model.source
-    )
+    return replace(model, model=new, lexicon=replace(model.lexicon, vocab=vocab))

@@ -68,7 +68,7 @@ def pretrain(
 
 
 def new_model(config: ModelConfig, corpus: Corpus, seed: int) -> Pretrained:
-    """A biLM with random weights for a corpus: its vocabulary, and the recipe's alphabet."""
+    """A biLM with random weights for a corpus: its vocabulary and language, and the recipe's alphabet."""
     torch.manual_seed(seed)
     chars, words = config.chars, config.words
     alphabet: Alphabet | None = None
@@ -81,7 +81,7 @@ def new_model(config: ModelConfig, corpus: Corpus, seed: int) -> Pretrained:
         words = replace(words, size=corpus.vocab_size)
     config = replace(config, chars=chars, words=words, softmax=corpus.vocab_size)
     lexicon = Lexicon(alphabet, corpus.vocabulary, reads_words=words is not None)
-    return Pretrained(BiLM(config), lexicon, "pyelmo", str(corpus.folder))
+    return Pretrained(BiLM(config), lexicon, "pyelmo", str(corpus.folder), corpus.manifest.settings.language)
 
 
 def run(
