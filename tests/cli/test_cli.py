@@ -317,6 +317,24 @@ def test_text_is_split_as_the_model_s_own_was_unless_told_otherwise(trained, tmp
     assert guesses[0] == guesses[1] != guesses[2]
 
 
+def test_convert_keeps_the_first_words_in_int8_too(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = str(trained / "LMrun" / "model")
+    assert main(["convert", model, "small", "--vocab-size", "50", "--precision", "int8", "--language", "ko"]) == 0
+    small, whole = pyelmo.load("small"), pyelmo.load(model)
+    assert (small.config.softmax, small.language) == (50, "ko")
+    assert small.lexicon.vocab.words == whole.lexicon.vocab.words[:50]
+    assert Path("small/vocab.txt").read_text().count("\n") == 50
+    assert main(["convert", model, "int8", "--precision", "int8"]) == 0
+    for name in ("softmax.weight", "softmax.bias"):
+        pair = (dict(pyelmo.load(m).bilm.named_parameters())[name].detach().numpy() for m in ("small", "int8"))
+        np.testing.assert_array_equal(*(array[:50] for array in pair))
+    capsys.readouterr()
+    assert main(["convert", model, "none", "--vocab-size", "1000"]) == 1
+    assert "cannot keep 1000 words" in capsys.readouterr().err
+    assert not Path("none").exists()
+
+
 TRAINING_ERRORS = {
     "no text": (["prepare", "nothing.txt", "-o", "out"], "nothing.txt"),
     "empty text": (["prepare", "empty.txt", "-o", "out"], "empty"),

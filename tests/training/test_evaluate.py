@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
-from support import GOLDEN
+from support import GOLDEN, make_embedder
 
 import pyelmo
+from pyelmo.config import WordConfig
 from pyelmo.errors import InputError
+from pyelmo.formats.trim import trim
 from pyelmo.training.evaluate import perplexity, predict, score
 from pyelmo.training.loop import pretrain
 
-from .conftest import TEXT, recipe
+from .conftest import SMALL, TEXT, recipe
 
 SENTENCES = [line.split() for line in TEXT.read_text().splitlines()[:40]]
 
@@ -77,6 +81,41 @@ def test_a_guess_s_directions_are_the_scores_of_that_word(model):
     assert guesses[0].forward == pytest.approx(filled.forward, abs=1e-4)
     assert guesses[0].backward == pytest.approx(filled.backward, abs=1e-4)
     assert not {"<S>", "</S>", "<UNK>"} & {g.word for g in guesses}
+
+
+def test_a_trimmed_model_scores_as_the_whole_one_does_among_the_words_kept(model):
+    vocab = model.lexicon.vocab
+    words = (*vocab.words[3:], *vocab.words[:3])  # marks stay wherever they stand
+    moved = replace(model, lexicon=replace(model.lexicon, vocab=replace(vocab, words=words)))
+    for whole, kept in (model, range(20)), (moved, [*range(17), 97, 98, 99]):
+        small = trim(whole, 20)
+        assert (small.config.softmax, len(whole.lexicon.vocab)) == (20, 100)
+        assert small.lexicon.vocab.words == tuple(whole.lexicon.vocab.words[i] for i in kept)
+        vectors = torch.randn(5, small.config.lstm.dim)
+        with torch.no_grad():
+            wanted = whole.bilm.softmax(vectors)[:, list(kept)].log_softmax(-1)
+            torch.testing.assert_close(small.bilm.softmax(vectors), wanted)
+    known = trim(model, 60)
+    sentence = list(known.lexicon.vocab.words[3:12])
+    shift = [w.forward - k.forward for w, k in zip(*(next(score(m, [sentence])) for m in (model, known)), strict=True)]
+    assert all(value < 0 for value in shift)  # what the words left out had is shared among the others
+    whole, small = (pyelmo.Embedder(m).embed([sentence])[0] for m in (model, known))
+    assert np.array_equal(whole, small)
+
+
+def test_a_model_that_cannot_be_trimmed_says_why(model):
+    for count in (3, 101):
+        with pytest.raises(InputError, match=f"cannot keep {count} words; give 4 .* to 100"):
+            trim(model, count)
+    cases = {
+        "has no softmax": SMALL,
+        "reads words": replace(SMALL, words=WordConfig(size=9, dim=4), softmax=9),
+        "adaptive": replace(SMALL, softmax=9, softmax_cutoffs=(5,)),
+        "--vocab FILE": replace(SMALL, softmax=9),
+    }
+    for message, config in cases.items():
+        with pytest.raises(InputError, match=message):
+            trim(make_embedder(config).pretrained, 5)
 
 
 def test_no_text_and_no_softmax_are_one_clear_error(model, clip_model):
