@@ -92,6 +92,12 @@ def test_many_langs_survives_the_native_format(tmp_path):
     assert not (tmp_path / "h5").exists()
 
 
+def test_others_may_read_all_that_is_written(tiny, tmp_path):
+    tiny.save(tmp_path / "native")
+    (tmp_path / "any").touch()
+    assert {path.stat().st_mode for path in (tmp_path / "native").iterdir()} == {(tmp_path / "any").stat().st_mode}
+
+
 def test_a_jamo_model_survives_the_native_format(tmp_path):
     config = ModelConfig(
         chars=CharConfig(alphabet="jamo", symbols=JAMO_SYMBOLS, dim=4, filters=((1, 4),), highways=0, max_length=20),
@@ -309,6 +315,7 @@ def test_a_name_in_the_box_is_found(model, tmp_path, monkeypatch):
     pyelmo.load(model).save(tmp_path / "xx")
     monkeypatch.setattr(source, "BOX", tmp_path)
     assert pyelmo.load("xx").config.layers == 3
+    assert pyelmo.load("xx").language == "general"
     with pytest.raises(NotFoundError, match=r"in the box \(xx\)"):
         pyelmo.load("yy")
 

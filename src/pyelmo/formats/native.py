@@ -149,3 +149,4 @@ def write(model: Pretrained, folder: Path, *, precision: Precision = "float32", 
             save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
         except SafetensorError as error:
             raise OutputError(f"{folder}: cannot be written ({error}). Nothing was changed.") from error
+        (part / WEIGHTS).chmod((part / CONFIG).stat().st_mode)  # safetensors keeps all others from reading it
