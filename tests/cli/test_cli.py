@@ -22,7 +22,7 @@ import pyelmo
 from pyelmo.cli import VERBS, build_parser, main
 from pyelmo.embed.store import read_embeddings
 
-TEXT = Path(__file__).parents[2] / "examples" / "banks.txt"
+TEXT = Path(__file__).parents[1] / "banks.txt"
 
 
 @pytest.fixture
@@ -168,9 +168,36 @@ def test_convert_and_inspect(here, capsys):
     assert "cells: 64" in capsys.readouterr().out
 
 
+def test_models_lists_the_box_and_prints_a_card(here, capsys, monkeypatch):
+    monkeypatch.setattr("pyelmo.formats.source.BOX", here / "box")
+    Path("box").mkdir()
+    assert main(["models"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["convert", "MODEL", "box/xx", "--language", "ko"]) == 0
+    card = "---\nlanguage: ko\nlicense: CC0-1.0\n---\n# 카드\n\nlicense: said above.\n"
+    Path("box/xx/README.md").write_text(card, "utf-8")
+    size = sum(path.stat().st_size for path in Path("box/xx").iterdir())
+    capsys.readouterr()
+    assert main(["models", "--json"]) == 0
+    facts = {"name": "xx", "language": "ko", "bytes": size, "layers": 3, "dim": 32, "predicts_words": 0}
+    assert json.loads(capsys.readouterr().out) == [{**facts, "licence": "CC0-1.0"}]
+    assert main(["models"]) == 0
+    line = capsys.readouterr().out
+    assert line.split() == f"xx language ko {size / 2**20:.1f} MiB 3 layers x 32 0 words CC0-1.0".split()
+    assert main(["models", "xx"]) == 0
+    assert capsys.readouterr().out == card
+    for name in ("yy", "../MODEL", ""):
+        assert main(["models", name]) == 1
+        assert capsys.readouterr().err == f"elmo: {name}: no model of that name in the box (xx)\n"
+    os.remove("box/xx/README.md")
+    assert main(["models"]) == 1
+    assert "README.md: not found" in capsys.readouterr().err
+
+
 BAD = {
     "no input": (["embed", "nothing.txt", "-o", "out.hdf5", "--model", "MODEL"], "nothing.txt: not found"),
     "no model": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "nowhere"], "nowhere: no such file or folder"),
+    "a language that is not in the box": (["inspect", "de"], "no model of that name in the box (en, ko)"),
     "a folder as input": (["embed", ".", "-o", "out.hdf5", "--model", "MODEL"], "is a folder"),
     "no suffix": (["embed", "sentences.txt", "-o", "out", "--model", "MODEL"], "--format"),
     "existing output": (

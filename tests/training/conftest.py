@@ -10,7 +10,7 @@ from pyelmo.config import CharConfig, LstmConfig, ModelConfig
 from pyelmo.text.prepare import prepare
 from pyelmo.training.recipe import Recipe, TrainingConfig
 
-TEXT = Path(__file__).parents[2] / "examples" / "banks.txt"
+TEXT = Path(__file__).parents[1] / "banks.txt"
 SMALL = ModelConfig(
     chars=CharConfig(max_length=12, dim=4, filters=((1, 8), (2, 8)), highways=1),
     lstm=LstmConfig(cells=16, projection=8),

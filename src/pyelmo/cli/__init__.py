@@ -18,14 +18,16 @@ from pyelmo import __version__
 from pyelmo.errors import PyelmoError
 
 NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
-VERBS = ("embed", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict", "bench")
+VERBS = (
+    "embed", "models", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict", "bench",
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="elmo",
         description="ELMo: contextual word vectors from a bidirectional language model.",
-        epilog="example: elmo embed sentences.txt -o vectors.hdf5 --model MODEL",
+        epilog="example: elmo embed sentences.txt -o vectors.hdf5 --model en",
     )
     parser.add_argument("--version", action="version", version=f"pyelmo {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)

@@ -21,6 +21,11 @@ def names_in_box() -> list[str]:
     return sorted(path.parent.name for path in BOX.glob(f"*/{native.CONFIG}"))
 
 
+def listed_box() -> str:
+    """Those names, for an error."""
+    return ", ".join(names_in_box()) or "it is empty"
+
+
 def read(
     source: str | Path, *, options: str | Path | None = None, vocab: str | Path | Vocabulary | None = None
 ) -> Pretrained:
@@ -74,8 +79,7 @@ def _locate(source: str | Path) -> Path:
         return BOX / name
     if isinstance(source, str) and re.fullmatch(r"[\w.-]+/[\w.-]+", source) and not path.parent.exists():
         return _download(source)
-    box = ", ".join(names_in_box()) or "none yet"
-    raise NotFoundError(f"{name}: no such file or folder, and no model of that name in the box ({box})")
+    raise NotFoundError(f"{name}: no such file or folder, and no model of that name in the box ({listed_box()})")
 
 
 def bilm_prefix(path: Path) -> bool:
