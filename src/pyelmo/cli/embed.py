@@ -10,7 +10,7 @@ from pyelmo.cli.source import add_language, add_model_files
 from pyelmo.errors import InputError
 
 HELP = "turn each line of a text into vectors"
-EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --model MODEL --layers all"
+EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --model en --layers all"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyelmo.cli.source import add_model_files
 
-HELP = "say what a checkpoint is: format, sizes, parameters, layers, vocabulary"
-EXAMPLE = "elmo inspect MODEL --json"
+HELP = "say what a checkpoint is: format, language, sizes, parameters, layers, vocabulary"
+EXAMPLE = "elmo inspect en --json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 HELP = "list the models that come with pyelmo, or print the card of one"
-EXAMPLE = "elmo models --json"
+EXAMPLE = "elmo models en"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

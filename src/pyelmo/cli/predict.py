@@ -9,7 +9,7 @@ from pyelmo.cli.source import add_language, add_model_files
 from pyelmo.errors import InputError
 
 HELP = "give the likeliest words for the gap ___ in a sentence"
-EXAMPLE = 'elmo predict LM "The bank of the ___ ." -k 3'
+EXAMPLE = 'elmo predict en "The bank of the ___ ." -k 3'
 GAP = "___"
 
 

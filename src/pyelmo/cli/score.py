@@ -9,7 +9,7 @@ from pyelmo.cli.evaluate import add_reading
 from pyelmo.text.lines import open_text, read_lines
 
 HELP = "give the log probability of each word of each line, in both directions"
-EXAMPLE = "elmo score LM sentences.txt"
+EXAMPLE = "elmo score en sentences.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
