@@ -58,14 +58,19 @@ class AllenNLP:
 
     drop = embed  # it holds one batch's layers at a time
 
-    def vectors(self, sentences: list[list[str]]) -> Any:
-        """One batch. It carries state from batch to batch, so only its first one can be compared."""
+    def vectors(self, sentences: list[list[str]]) -> Any:  # (L, N, D), sentence after sentence
+        """Each batch from a zero state, as pyelmo begins: by itself it would go on with the state of the one before."""
         import numpy as np
         import torch
 
-        with torch.no_grad():
-            layers = torch.stack(self.model(self.ids(sentences))["activations"]).numpy()  # (L, B, T, D)
-        return np.concatenate([layers[:, row, 1 : len(words) + 1] for row, words in enumerate(sentences)], 1)
+        parts = []
+        for start in range(0, len(sentences), 32):
+            batch = sentences[start : start + 32]
+            self.model._elmo_lstm.reset_states()
+            with torch.no_grad():
+                layers = torch.stack(self.model(self.ids(batch))["activations"]).numpy()  # (L, B, T, D), with marks
+            parts += [layers[:, row, 1 : len(words) + 1] for row, words in enumerate(batch)]
+        return np.concatenate(parts, 1)
 
 
 class MiniLM:

@@ -1,0 +1,360 @@
+"""What a model knows: perplexity of held-out text, word senses, parts of speech, words with two senses.
+
+    python benchmarks/knows.py MODEL --language en --text wikipedia=en-wikipedia.test.txt \\
+        --tokenised-text wikitext-103=wt103.test.tokens --data DIR -o benchmarks/results/knows_en.json
+    python benchmarks/knows.py en --language en --precision int8 --parts wsd,pos,senses --data DIR -o (the same file)
+
+DIR holds, at any depth, what a part needs: SemCor 3.0, ALL.data.xml of the unified test sets and WordNet 3.0's
+index.sense for wsd, the treebank UD English EWT or UD Korean Kaist for pos. The list of words with two senses comes
+with the package; `--held-out` adds its held-out list, which is to be used once, when a model has been chosen.
+
+Every figure stands in the file as soon as it is known, with the model, command, machine and commit that gave it. The
+same command again keeps those and measures the rest, so parts may come from several runs and models: perplexity from
+the model as trained, with all words of its softmax, the rest from the one that is shipped. At the end comes a table in
+Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report import machine
+from tqdm import tqdm
+
+import pyelmo
+from pyelmo.errors import PyelmoError
+from pyelmo.files import atomic_path
+from pyelmo.formats import source
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.probes import pos, senses, wsd, wsd_data
+from pyelmo.text.lines import open_text, read_lines
+from pyelmo.text.tokens import split_sentences, split_words
+from pyelmo.training.evaluate import perplexity
+
+PARTS = {"en": ("perplexity", "wsd", "pos", "senses"), "ko": ("perplexity", "pos", "senses")}
+TREEBANKS = {"en": ("UD English EWT", "en_ewt-ud-"), "ko": ("UD Korean Kaist", "ko_kaist-ud-")}
+UNKNOWN = "<unk>"  # how WikiText writes a word that it left out
+PIECE_WORDS = 10_000  # evaluated between two steps of the bar
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure to find: its place in the file, what it is measured on, and how."""
+
+    key: str
+    of: dict[str, Any]
+    find: Callable[[], dict[str, Any]]
+
+
+class Model:
+    """One model as its parts want it: a language model for perplexity, vectors for the probes. Read when needed."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        in_box = not Path(args.model).exists() and args.model in source.names_in_box()
+        self.path = source.BOX / args.model if in_box else Path(args.model)
+        if not self.path.exists():
+            sys.exit(f"{args.model}: no such file or folder, and no model of that name in the box")
+
+    @functools.cached_property
+    def facts(self) -> dict[str, Any]:
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        kept = [file for file in files if file.is_file() and file.suffix != ".md"]  # its card may change
+        return {"model": self.path.name, "sha256": {file.name: checksum(file) for file in kept}}
+
+    @functools.cached_property
+    def language_model(self) -> Pretrained:
+        model = source.read(self.path)
+        model.bilm.to(self.args.device)
+        return model
+
+    @functools.cached_property
+    def embedder(self) -> pyelmo.Embedder:
+        args = self.args
+        return pyelmo.load(self.path, precision=args.precision, language=args.language, device=args.device)
+
+    def embed(self, sentences: Sequence[list[str]]) -> Iterator[Any]:
+        yield from tqdm(self.embedder.stream(sentences), total=len(sentences), unit=" sentences", desc="  embedding")
+
+
+def checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# --- what is measured ----------------------------------------------------------------------------------------------
+
+
+def planned(args: argparse.Namespace, model: Model) -> list[Measurement]:
+    """Everything asked for; files that are missing are noticed before anything is measured."""
+    found: list[Measurement] = []
+    precise = {**model.facts, "precision": args.precision}
+    for part in args.parts:
+        if part == "perplexity":
+            texts = [(name, path, False) for name, path in args.text]
+            texts += [(name, path, True) for name, path in args.tokenised_text]
+            if not texts:
+                sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
+            for name, path, tokenised in texts:
+                of = {**model.facts, "precision": "float32", "text": path.name, "text_sha256": checksum(path)}
+                find = functools.partial(find_perplexity, model, path, args.language, tokenised)
+                found.append(Measurement(f"perplexity {name}", of, find))
+        elif part == "wsd":
+            semcor = look_for(args.data, "**/brown1/tagfiles", "SemCor 3.0").parents[1]
+            test = look_for(args.data, "**/ALL.data.xml", "the unified test sets")
+            index = look_for(args.data, "**/index.sense", "WordNet 3.0")
+            found.append(Measurement("wsd", precise, functools.partial(find_wsd, model, semcor, test, index)))
+        elif part == "pos":
+            treebank, start = TREEBANKS[args.language]
+            files = [look_for(args.data, f"**/{start}{name}.conllu", treebank) for name in ("train", "test")]
+            of = {**precise, "treebank": treebank}
+            found.append(Measurement("pos", of, functools.partial(find_pos, model, *files)))
+        elif part == "senses":
+            for key, held_out in [("senses", False), ("senses held out", True)][: 1 + args.held_out]:
+                find = functools.partial(find_senses, model, args.language, held_out)
+                found.append(Measurement(key, precise, find))
+    return found
+
+
+def look_for(folders: Iterable[Path], pattern: str, what: str) -> Path:
+    for folder in folders:
+        for path in sorted(folder.glob(pattern)):
+            return path
+    sys.exit(f"{what}: no {pattern} below {', '.join(map(str, folders)) or 'any folder: name some with --data'}")
+
+
+def find_perplexity(model: Model, path: Path, language: str, tokenised: bool) -> dict[str, Any]:
+    """Over single sentences, as a training run validates, with the full softmax."""
+    pretrained = model.language_model
+    unknown = pretrained.lexicon.vocab.unknown if pretrained.lexicon.vocab else UNKNOWN
+    sentences = read_sentences(path, language, tokenised, unknown)
+    losses, words, unknowns = np.zeros(1 + pretrained.config.bidirectional), 0, 0
+    with tqdm(total=sum(map(len, sentences)), unit=" words", desc="  predicting") as bar:
+        for piece in pieces(sentences):
+            part = perplexity(pretrained, [piece], context="sentence", batch_size=256)
+            directions = [part.forward] if part.backward is None else [part.forward, part.backward]
+            losses += np.log(directions) * part.words
+            words, unknowns = words + part.words, unknowns + part.unknown
+            bar.update(sum(map(len, piece)))
+    forward, backward = (*np.exp(losses / words).tolist(), None)[:2]
+    return {
+        "forward": forward, "backward": backward,
+        "average": forward if backward is None else math.sqrt(forward * backward),
+        "predictions": words, "sentences": len(sentences), "unknown": unknowns, "unknown_rate": unknowns / words,
+        "vocabulary": pretrained.config.softmax, "context": "sentence", "softmax": "full",
+    }  # fmt: skip
+
+
+def read_sentences(path: Path, language: str, tokenised: bool, unknown: str) -> list[list[str]]:
+    """The sentences as `elmo prepare` finds them; a tokenised text (WikiText: a paragraph a line) keeps its words."""
+    found: list[list[str]] = []
+    with open_text(str(path)) as file:
+        for line in read_lines(file, str(path)):
+            for sentence in split_sentences(line, language):
+                words = sentence.split() if tokenised else split_words(sentence, language)
+                found.append([unknown if tokenised and word == UNKNOWN else word for word in words])
+    return found
+
+
+def pieces(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    piece: list[list[str]] = []
+    size = 0
+    for sentence in sentences:
+        piece.append(sentence)
+        size += len(sentence)
+        if size >= PIECE_WORDS:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def find_wsd(model: Model, semcor: Path, test: Path, index: Path) -> dict[str, Any]:
+    read = wsd_data.read_senses
+    return asdict(wsd.evaluate(model.embed, read(semcor), read(test), wsd_data.read_first_senses(index)))
+
+
+def find_pos(model: Model, train: Path, test: Path) -> dict[str, Any]:
+    print("  the vectors of both parts, then a probe for each layer, which has no bar", file=sys.stderr)
+    return asdict(pos.evaluate(model.embed, pos.read_conllu(train), pos.read_conllu(test)))
+
+
+def find_senses(model: Model, language: str, held_out: bool) -> dict[str, Any]:
+    return asdict(senses.evaluate(model.embed, senses.listed(language, held_out=held_out)))
+
+
+# --- the file ------------------------------------------------------------------------------------------------------
+
+
+def measure(plan: Sequence[Measurement], path: Path, language: str, *, force: bool) -> dict[str, Any]:
+    """The file with all that was asked for; what it has already, of the same model and data, is kept."""
+    results: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"language": language}
+    if results.get("language") != language:
+        sys.exit(f"{path}: holds figures of the language {results.get('language')!r}; name another file")
+    results.setdefault("figures", {})
+    kept = {wanted.key for wanted in plan if not force and wanted.key in results["figures"]}
+    for wanted in plan:
+        if wanted.key in kept and results["figures"][wanted.key]["of"] != wanted.of:
+            sys.exit(f"{path}: has {wanted.key!r} of another model or text; --force replaces it, -o names another file")
+    for wanted in plan:
+        if wanted.key in kept:
+            print(f"{wanted.key}: known already, kept", file=sys.stderr)
+            continue
+        print(f"{wanted.key}:", file=sys.stderr)
+        start, cpu = time.perf_counter(), time.process_time()
+        found = wanted.find()
+        results["figures"][wanted.key] = {
+            "result": found, "of": wanted.of, "command": command(), "seconds": round(time.perf_counter() - start, 1),
+            "cpu_seconds": round(time.process_time() - cpu, 1),
+            "machine": {**machine(), "pyelmo": pyelmo.__version__, "numpy": np.__version__},
+        }  # fmt: skip
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as draft:
+            draft.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return results
+
+
+def command() -> str:
+    """This command without the folders of the machine it ran on."""
+
+    def plain(argument: str) -> str:
+        name, equals, path = argument.rpartition("=")
+        return name + equals + (Path(path).name if Path(path).is_absolute() else path)
+
+    return " ".join(["python", "benchmarks/knows.py", *map(plain, sys.argv[1:])])
+
+
+# --- the table -----------------------------------------------------------------------------------------------------
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """All figures of a file, to be pasted into a model's card."""
+    texts = {key.partition(" ")[2]: figures[key] for key in figures if key.startswith("perplexity ")}
+    lines: list[str] = []
+    if texts:
+        lines += row("perplexity of single sentences", "forward", "backward", "average", "vocabulary", "unknown")
+        lines += row(*["---"] * 6)
+        for name, figure in texts.items():
+            found = figure["result"]
+            values = [found[key] for key in ("forward", "backward", "average")]
+            share = f"{100 * found['unknown_rate']:.1f} % of {found['predictions']:,}"
+            lines += row(name, *map(number, values), f"{found['vocabulary']:,}", share)
+        lines.append("")
+    probes = probe_rows(figures)
+    if probes:
+        layers = max(len(values) for _, values, _, _ in probes)
+        lines += row("in %", *[f"layer {layer}" for layer in range(layers)], "mean of layers", "without the model")
+        lines += row(*["---"] * (layers + 3))
+        for name, values, mean, plain in probes:
+            lines += row(name, *map(number, values), *[""] * (layers - len(values)), number(mean), plain)
+        lines.append("")
+    for key in ("senses", "senses held out"):
+        if key in figures:
+            shares = sorted(figures[key]["result"]["by_word"].items(), key=lambda pair: -pair[1])
+            lines += [f"By word ({key}): {', '.join(f'{word} {share:.0f}' for word, share in shares)}.", ""]
+    origins: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        origins.setdefault(describe(figure), []).append(key)
+    return "\n".join([*lines, *[f"- {', '.join(keys)}: {origin}" for origin, keys in origins.items()]])
+
+
+def probe_rows(figures: dict[str, Any]) -> list[tuple[str, list[float], float | None, str]]:
+    """Name, shares by layer, share of the mean of the layers, and what is reached without a model."""
+    rows: list[tuple[str, list[float], float | None, str]] = []
+    if "wsd" in figures:
+        found = figures["wsd"]["result"]
+        rows.append(("word senses, all sets (F1)", found["f1"], None, f"first sense {found['first_sense']:.1f}"))
+        rows += [(f"word senses, {name}", values, None, "") for name, values in found["by_set"].items()]
+    if "pos" in figures:
+        found = figures["pos"]["result"]
+        name = f"parts of speech, {figures['pos']['of']['treebank']}"
+        rows.append((name, found["accuracy"], None, f"most frequent tag {found['baseline']:.1f}"))
+    for key, name in (("senses", "words with two senses"), ("senses held out", "words with two senses, held out")):
+        if key in figures:
+            found = figures[key]["result"]
+            name = f"{name}, {found['sentences']} sentences"
+            rows.append((name, found["layers"], found["mean"], f"chance {found['chance']:.1f}"))
+    return rows
+
+
+def describe(figure: dict[str, Any]) -> str:
+    of, on = figure["of"], figure["machine"]
+    where = f"{on['cpu']}, {on['date']}, commit {on['commit']}, torch {on['torch']}"
+    return f"{of['model']} in {of['precision']}, `{figure['command']}`, {where}"
+
+
+def row(*cells: str) -> list[str]:
+    return [f"| {' | '.join(cells)} |"]
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def named_path(value: str) -> tuple[str, Path]:
+    name, equals, path = value.partition("=")
+    if not (name and equals and Path(path).is_file()):
+        raise argparse.ArgumentTypeError(f"{value!r}: expected NAME=PATH with the path of a file")
+    return name, Path(path)
+
+
+def folder(value: str) -> Path:
+    if not Path(value).is_dir():
+        raise argparse.ArgumentTypeError(f"{value!r}: not a folder")
+    return Path(value)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a model that is shipped")
+    parser.add_argument("--language", choices=sorted(PARTS), required=True)
+    parser.add_argument("--precision", choices=("float32", "int8"), default="float32", help="in which the probes run")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
+    parser.add_argument("--parts", help="some of perplexity,wsd,pos,senses (default: all that the language has)")
+    parser.add_argument("--text", type=named_path, action="append", default=[], metavar="NAME=PATH")
+    parser.add_argument(
+        "--tokenised-text", type=named_path, action="append", default=[], metavar="NAME=PATH",
+        help=f"words separated by spaces already, {UNKNOWN} for those left out",
+    )  # fmt: skip
+    parser.add_argument("--data", type=folder, nargs="+", default=[], metavar="DIR", help="where labelled sets are")
+    parser.add_argument("--held-out", action="store_true", help="the held-out words with two senses too: use it once")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json")
+    parser.add_argument("--force", action="store_true", help="measure again what the file has already")
+    args = parser.parse_args()
+    known = PARTS[args.language]
+    args.parts = args.parts.split(",") if args.parts else list(known)
+    for part in args.parts:
+        if part not in known:
+            parser.error(f"part {part!r} is none of {', '.join(known)}, which the language {args.language} has")
+    if args.held_out and "senses" not in args.parts:
+        parser.error("--held-out belongs to the part senses, which --parts leaves out")
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    try:
+        plan = planned(args, Model(args))
+        results = measure(plan, args.output, args.language, force=args.force)
+    except PyelmoError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(f"\nstopped; the figures found so far are in {args.output}, and the same command finds the rest")
+    print(markdown(results["figures"]))
+
+
+if __name__ == "__main__":
+    main()
