@@ -38,6 +38,7 @@ from pyelmo.files import atomic_path
 from pyelmo.formats import source
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.probes import pos, senses, wsd, wsd_data
+from pyelmo.probes.encoder import of_whole_words
 from pyelmo.text.lines import open_text, read_lines
 from pyelmo.text.tokens import split_sentences, split_words
 from pyelmo.training.evaluate import perplexity
@@ -74,6 +75,11 @@ class Model:
         return {"model": self.path.name, "sha256": {file.name: checksum(file) for file in kept}}
 
     @functools.cached_property
+    def split(self) -> str:
+        """The language whose rules split text for this model: its own, if it has one (ko-morph for Korean)."""
+        return source.read(self.path).language or str(self.args.language)
+
+    @functools.cached_property
     def language_model(self) -> Pretrained:
         model = source.read(self.path)
         model.bilm.to(self.args.device)
@@ -82,7 +88,7 @@ class Model:
     @functools.cached_property
     def embedder(self) -> pyelmo.Embedder:
         args = self.args
-        return pyelmo.load(self.path, precision=args.precision, language=args.language, device=args.device)
+        return pyelmo.load(self.path, precision=args.precision, language=self.split, device=args.device)
 
     def embed(self, sentences: Sequence[list[str]]) -> Iterator[Any]:
         yield from tqdm(self.embedder.stream(sentences), total=len(sentences), unit=" sentences", desc="  embedding")
@@ -107,7 +113,7 @@ def planned(args: argparse.Namespace, model: Model) -> list[Measurement]:
                 sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
             for name, path, tokenised in texts:
                 of = {**model.facts, "precision": "float32", "text": path.name, "text_sha256": checksum(path)}
-                find = functools.partial(find_perplexity, model, path, args.language, tokenised)
+                find = functools.partial(find_perplexity, model, path, tokenised)
                 found.append(Measurement(f"perplexity {name}", of, find))
         elif part == "wsd":
             semcor = look_for(args.data, "**/brown1/tagfiles", "SemCor 3.0").parents[1]
@@ -133,11 +139,11 @@ def look_for(folders: Iterable[Path], pattern: str, what: str) -> Path:
     sys.exit(f"{what}: no {pattern} below {', '.join(map(str, folders)) or 'any folder: name some with --data'}")
 
 
-def find_perplexity(model: Model, path: Path, language: str, tokenised: bool) -> dict[str, Any]:
+def find_perplexity(model: Model, path: Path, tokenised: bool) -> dict[str, Any]:
     """Over single sentences, as a training run validates, with the full softmax."""
     pretrained = model.language_model
     unknown = pretrained.lexicon.vocab.unknown if pretrained.lexicon.vocab else UNKNOWN
-    sentences = read_sentences(path, language, tokenised, unknown)
+    sentences = read_sentences(path, model.split, tokenised, unknown)
     losses, words, unknowns = np.zeros(1 + pretrained.config.bidirectional), 0, 0
     with tqdm(total=sum(map(len, sentences)), unit=" words", desc="  predicting") as bar:
         for piece in pieces(sentences):
@@ -186,11 +192,12 @@ def find_wsd(model: Model, semcor: Path, test: Path, index: Path) -> dict[str, A
 
 def find_pos(model: Model, train: Path, test: Path) -> dict[str, Any]:
     print("  the vectors of both parts, then a probe for each layer, which has no bar", file=sys.stderr)
-    return asdict(pos.evaluate(model.embed, pos.read_conllu(train), pos.read_conllu(test)))
+    embed = of_whole_words(model.embed, model.split) if model.split == "ko-morph" else model.embed
+    return asdict(pos.evaluate(embed, pos.read_conllu(train), pos.read_conllu(test)))
 
 
 def find_senses(model: Model, language: str, held_out: bool) -> dict[str, Any]:
-    return asdict(senses.evaluate(model.embed, senses.listed(language, held_out=held_out)))
+    return asdict(senses.evaluate(model.embed, senses.listed(language, held_out=held_out, split=model.split)))
 
 
 # --- the file ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """One word, two meanings: "bank" by a river and "bank" with money; 배 at sea and 배 in pain.
 
 The two models that come with pyelmo embed four sentences each. A word's vectors are compared, and are nearest where the
-meaning is the same; then each model guesses a word for a gap.
+meaning is the same; then each model guesses a word for a gap. The sentences are split into words already: Korean ones
+into morphemes, which pyelmo does by itself where the extra `ko` is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Example:
     """A word in two sentences with one meaning and two with another, and a sentence with a gap."""
 
     model: str
-    word: str  # as it is written in all four: a particle would be part of a Korean one
+    word: str
     meanings: tuple[str, str]
     sentences: tuple[str, str, str, str]
     gap: str
@@ -31,22 +32,22 @@ EXAMPLES = [
     Example(
         "en", "bank", ("river", "money"),
         (
-            "The fisherman sat on the bank of the river.",
-            "Reeds grow along the bank of the lake.",
-            "She borrowed money from the bank to buy a house.",
-            "He took his savings to the bank every month.",
+            "The fisherman sat on the bank of the river .",
+            "Reeds grow along the bank of the lake .",
+            "She borrowed money from the bank to buy a house .",
+            "He took his savings to the bank every month .",
         ),
-        "He drank a cup of ___ with milk.",
+        "He drank a cup of ___ with milk .",
     ),
     Example(
-        "ko", "배를", ("ship", "belly"),
+        "ko", "배", ("ship", "belly"),
         (
-            "우리는 배를 타고 제주도로 갔다.",
-            "어부들은 새벽마다 배를 몰고 바다로 나간다.",
-            "그는 웃다가 배를 잡고 바닥에 쓰러졌다.",
-            "찬 음식을 먹고 배를 앓아 병원에 갔다.",
+            "우리 는 배 를 타 고 제주도 로 가 었 다 .",
+            "어부 들 은 새벽 마다 배 를 몰 고 바다 로 나가 ᆫ다 .",
+            "점심 을 너무 많이 먹 어서 배 가 아프 다 .",
+            "차 ᆫ 음식 을 먹 고 배 를 앓 어 병원 에 가 었 다 .",
         ),
-        "그는 1950년 서울에서 ___.",
+        "그 는 1950 년 서울 에서 ___ 었 다 .",
     ),
 ]  # fmt: skip
 
@@ -54,8 +55,9 @@ EXAMPLES = [
 def show(example: Example) -> bool:
     """Print what a model says; whether it tells the two meanings apart."""
     model = pyelmo.load(example.model)
-    vectors = model.embed(example.sentences, layers="top")
-    places = [model.tokenise(sentence).index(example.word) for sentence in example.sentences]
+    sentences = [sentence.split() for sentence in example.sentences]
+    vectors = model.embed(sentences, layers="top")
+    places = [sentence.index(example.word) for sentence in sentences]
     words = np.stack([vector[place] for vector, place in zip(vectors, places, strict=True)])
     words /= np.linalg.norm(words, axis=1, keepdims=True)
     cosines = words @ words.T
@@ -65,7 +67,7 @@ def show(example: Example) -> bool:
         print(f"  {row + 1} {example.meanings[row // 2]:5}  {numbers}   {sentence}")
     same, different = min(cosines[0, 1], cosines[2, 3]), cosines[:2, 2:].max()
     print(f"  one meaning: {same:.2f} or more; two: {different:.2f} or less")
-    before, after = map(model.tokenise, example.gap.split("___"))
+    before, after = map(str.split, example.gap.split("___"))
     guesses = predict(model.pretrained, before, after, count=5)
     print(f"  {example.gap}   {', '.join(f'{guess.word} {guess.probability:.2f}' for guess in guesses)}\n")
     return bool(same > different)

@@ -35,6 +35,13 @@ def test_a_list_in_the_package_has_five_sentences_a_sense_and_two_senses_a_word(
     assert all(occurrence.word in occurrence.words[occurrence.place] for occurrence in found)
 
 
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_korean_word_stands_alone_among_morphemes(held_out):
+    pytest.importorskip("kiwipiepy")
+    found = senses.listed("ko", held_out=held_out, split="ko-morph")
+    assert sum(occurrence.word == occurrence.words[occurrence.place] for occurrence in found) >= 0.95 * len(found)
+
+
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_held_out_list_has_other_sentences(language):
     used, held_out = (senses.listed(language, held_out=choice) for choice in (False, True))

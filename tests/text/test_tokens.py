@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyelmo.errors import InputError, MissingExtraError, PyelmoError
-from pyelmo.text.tokens import LANGUAGES, piece_splitter, split_sentences, split_words
+from pyelmo.text.tokens import LANGUAGES, piece_splitter, split_sentences, split_spans, split_words
 
 RULED = [language for language in LANGUAGES if language != "ko-morph"]
 ANY_TEXT = st.text(st.characters(exclude_categories=[])) | st.text(
@@ -76,6 +77,15 @@ def test_words_put_together_are_the_text_without_white_space(language: str, text
     words = split_words(text, language)
     assert "".join(words) == "".join(text.split())
     assert all(words)
+
+
+@pytest.mark.parametrize("language", RULED)
+@given(text=ANY_TEXT)
+def test_spans_are_the_words_where_they_stand(language: str, text: str) -> None:
+    spans = split_spans(text, language)
+    assert [span.word for span in spans] == split_words(text, language)
+    assert all(text[span.start : span.end] == span.word for span in spans)
+    assert all(one.end <= next_one.start for one, next_one in pairwise(spans))
 
 
 @pytest.mark.parametrize("language", RULED)
@@ -161,6 +171,10 @@ def test_morphemes() -> None:
         with pytest.raises(MissingExtraError, match=r"pyelmo\[ko\]"):
             split_words("나는 갔다.", "ko-morph")
     else:
-        assert split_words("나는 학교에 갔다.", "ko-morph")[:2] == ["나", "는"]
+        text = "나는 학교에 갔다."
+        assert split_words(text, "ko-morph")[:2] == ["나", "는"]
+        spans = split_spans(text, "ko-morph")
+        assert spans[2:4] == [("학교", 3, 5), ("에", 5, 6)]
+        assert [span.start for span in spans[4:]] == [7, 7, 8, 9]  # two morphemes in one syllable
     with pytest.raises(PyelmoError, match="split_words"):
         piece_splitter("ko-morph")

@@ -5,7 +5,9 @@ L layers, T tokens of a sentence, D vector, N words of many sentences.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy.typing as npt
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.text.lines import open_text, read_lines
+from pyelmo.text.tokens import split_spans
 
 Vectors = npt.NDArray[np.float32]
 ROUNDING = 1e-5  # cosines of float32 vectors that differ by less do not differ
@@ -36,6 +39,28 @@ def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
         count += 1
     if count < len(sentences):
         raise InputError(f"the encoder gave {count} arrays for {len(sentences)} sentences")
+
+
+def of_whole_words(embed: Encoder, language: str) -> Encoder:
+    """An encoder of given words, a treebank's for example, by a model that reads smaller ones (morphemes).
+
+    A word's vector is the mean of those that begin in it, or that of the one that runs on into it where none does.
+    """
+
+    def encoder(sentences: Sequence[list[str]]) -> Iterator[Vectors]:
+        split = [split_spans(" ".join(words), language) for words in sentences]
+        arrays = encode(embed, [[span.word for span in spans] for spans in split])
+        for words, spans, layers in zip(sentences, split, arrays, strict=True):
+            starts = list(accumulate((len(word) + 1 for word in words[:-1]), initial=0))
+            owners = np.array([bisect_right(starts, span.start) - 1 for span in spans])  # rising
+            firsts = np.searchsorted(owners, np.arange(len(words) + 1))
+            pooled = np.empty((len(layers), len(words), layers.shape[2]), dtype=np.float32)
+            for place, (first, last) in enumerate(pairwise(firsts)):
+                first = first if first < last else max(last - 1, 0)
+                pooled[:, place] = layers[:, first : max(last, first + 1)].mean(1, dtype=np.float32)
+            yield pooled
+
+    return encoder
 
 
 def unit(vectors: Vectors) -> Vectors:  # (..., D)

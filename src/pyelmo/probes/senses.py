@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, numbered_lines, unit
-from pyelmo.text.tokens import split_words
+from pyelmo.text.tokens import split_spans
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A word in a sentence: `words[place]` is the word, or holds it (Korean: with its particle)."""
+    """A word in a sentence: `words[place]` is the word, or holds it (Korean by eojeol: with its particle)."""
 
     word: str
     sense: str
@@ -46,13 +46,13 @@ class SensesResult:
     sentences: int
 
 
-def listed(language: str, *, held_out: bool = False) -> list[Occurrence]:
-    """The list of a language ("en", "ko") that comes with the package."""
+def listed(language: str, *, held_out: bool = False, split: str | None = None) -> list[Occurrence]:
+    """The list of a language ("en", "ko") that comes with the package, split by its rules or by those of `split`."""
     name = f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv"
     with resources.as_file(resources.files("pyelmo.probes").joinpath(name)) as path:
         if not path.is_file():
             raise NotFoundError(f"there is no list of words with two senses for the language {language!r}")
-        return read_occurrences(path, language)
+        return read_occurrences(path, split or language)
 
 
 def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
@@ -69,26 +69,16 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
         if len(marked) != 2 or not marked[0]:
             raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
         plain = before + "".join(marked)
-        words = split_words(plain, language)
-        occurrences.append(Occurrence(word, sense, words, _place(plain, words, len(before), where)))
+        spans = split_spans(plain, language)
+        places = [place for place, span in enumerate(spans) if span.start <= len(before) < span.end]
+        if not places:
+            raise FormatError(f"{where}: no word stands where the mark is. Mark a whole word, or its beginning.")
+        occurrences.append(Occurrence(word, sense, [span.word for span in spans], places[0]))
         senses[word][sense] += 1
     for word, counts in senses.items():
         if len(counts) < 2 or min(counts.values()) < 2:
             raise FormatError(f"{path}: {word!r} needs two senses with two sentences each, got {dict(counts)}")
     return occurrences
-
-
-def _place(text: str, words: Sequence[str], position: int, where: str) -> int:
-    """Which of the words covers a position of the text."""
-    end = 0
-    for place, word in enumerate(words):
-        start = text.find(word, end)
-        if start < 0:  # a dictionary form, as morphemes are
-            continue
-        end = start + len(word)
-        if start <= position < end:
-            return place
-    raise FormatError(f"{where}: no word stands where the mark is. Mark a whole word, or its beginning.")
 
 
 def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:

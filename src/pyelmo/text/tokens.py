@@ -19,7 +19,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyelmo.errors import InputError, missing_extra
 
@@ -79,12 +79,33 @@ def split_sentences(text: str, language: str = "general") -> list[str]:
 def split_words(text: str, language: str = "general") -> list[str]:
     """The words of a text by the rules of its language."""
     if language == "ko-morph":
-        return _morphemes(text)
+        return [span.word for span in _morphemes(text)]
     split_piece = _remembering_splitter(language)
     words: list[str] = []
     for piece in text.split():
         words += split_piece(piece)
     return words
+
+
+class Span(NamedTuple):
+    """A word and where it stands: `text[start:end]` is the word, or what is written for a morpheme."""
+
+    word: str
+    start: int
+    end: int
+
+
+def split_spans(text: str, language: str = "general") -> list[Span]:
+    """The words of a text with their places; morphemes within one syllable share it."""
+    if language == "ko-morph":
+        return _morphemes(text)
+    spans: list[Span] = []
+    end = 0
+    for word in split_words(text, language):  # in order, and nothing but white space between them
+        start = text.index(word, end)
+        end = start + len(word)
+        spans.append(Span(word, start, end))
+    return spans
 
 
 @functools.cache
@@ -209,12 +230,13 @@ def _kiwi() -> Any:
     return Kiwi(num_workers=1)
 
 
-def _morphemes(text: str) -> list[str]:
+def _morphemes(text: str) -> list[Span]:
     clean = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
-    words: list[str] = []
-    for token in _kiwi().tokenize(clean):
-        words += token.form.split()
-    return words
+    return [
+        Span(word, token.start, token.start + token.len)
+        for token in _kiwi().tokenize(clean)
+        for word in token.form.split()
+    ]
 
 
 # --- sentences -----------------------------------------------------------------------------------------------------
