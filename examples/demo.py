@@ -1,4 +1,4 @@
-"""One word, two meanings: "bank" by a river and "bank" with money; 배 at sea and 배 in pain.
+"""One word, two meanings: "bank" by a river and "bank" with money; 다리 to walk on and 다리 to walk over.
 
 The two models that come with pyelmo embed four sentences each. A word's vectors are compared, and are nearest where the
 meaning is the same; then each model guesses a word for a gap. The sentences are split into words already: Korean ones
@@ -40,12 +40,12 @@ EXAMPLES = [
         "He drank a cup of ___ with milk .",
     ),
     Example(
-        "ko", "배", ("ship", "belly"),
+        "ko", "다리", ("leg", "bridge"),
         (
-            "우리 는 배 를 타 고 제주도 로 가 었 다 .",
-            "어부 들 은 새벽 마다 배 를 몰 고 바다 로 나가 ᆫ다 .",
-            "점심 을 너무 많이 먹 어서 배 가 아프 다 .",
-            "차 ᆫ 음식 을 먹 고 배 를 앓 어 병원 에 가 었 다 .",
+            "축구 를 하 다가 다리 를 다치 어 수술 을 받 었 다 .",
+            "그 는 의자 에 앉 어 다리 를 꼬 고 신문 을 읽 었 다 .",
+            "섬 과 육지 를 잇 는 다리 를 건설 하 고 있 다 .",
+            "우리 는 한강 의 다리 를 건너 어 시내 로 들어가 었 다 .",
         ),
         "그 는 1950 년 서울 에서 ___ 었 다 .",
     ),
@@ -64,7 +64,7 @@ def show(example: Example) -> bool:
     print(f"{example.model}: cosine of the vectors of {example.word} (top layer)")
     for row, sentence in enumerate(example.sentences):
         numbers = "  ".join(f"{value:5.2f}" for value in cosines[row])
-        print(f"  {row + 1} {example.meanings[row // 2]:5}  {numbers}   {sentence}")
+        print(f"  {row + 1} {example.meanings[row // 2]:6}  {numbers}   {sentence}")
     same, different = min(cosines[0, 1], cosines[2, 3]), cosines[:2, 2:].max()
     print(f"  one meaning: {same:.2f} or more; two: {different:.2f} or less")
     before, after = map(str.split, example.gap.split("___"))
