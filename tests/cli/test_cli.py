@@ -70,6 +70,8 @@ def test_the_example_in_help_runs(verb, here, trained, capsys):
     shutil.copytree(trained / "LMrun" / "model", "LM")
     if verb in ("pretrain", "finetune"):
         shutil.copytree(trained / "corpus", "corpus")
+    if verb == "vectors":
+        Path("VECTORS").write_text("man 1 0\nwoman 0 1\nking 2 0\nqueen 0 2\n")
     command = shlex.split(example_of(verb))
     assert command[:2] == ["elmo", verb]
     assert main(command[1:]) == 0

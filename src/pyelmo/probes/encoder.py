@@ -8,13 +8,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.text.lines import open_text, read_lines
+from pyelmo.errors import InputError
+from pyelmo.text.lines import existing as existing  # the readers of labelled files take both from here
+from pyelmo.text.lines import numbered_lines as numbered_lines
 from pyelmo.text.tokens import split_spans
 
 Vectors = npt.NDArray[np.float32]
@@ -73,19 +73,3 @@ def as_near_as_nearest(cosines: Vectors) -> npt.NDArray[np.bool_]:
     """Which candidates (the last axis) are the nearest, but for rounding."""
     near: npt.NDArray[np.bool_] = cosines >= cosines.max(-1, keepdims=True) - ROUNDING
     return near
-
-
-def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines of a labelled file with their numbers from 1, without their ends."""
-    try:
-        with open_text(str(path)) as file:
-            yield from enumerate(read_lines(file, str(path)), 1)
-    except InputError as error:  # not UTF-8: here it is the file that is wrong
-        raise FormatError(str(error)) from error
-
-
-def existing(path: str | Path) -> Path:
-    """The path, or one clear error."""
-    if not Path(path).exists():
-        raise NotFoundError(f"{path}: not found")
-    return Path(path)

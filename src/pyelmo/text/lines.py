@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 
-from pyelmo.errors import InputError, NotFoundError
+from pyelmo.errors import FormatError, InputError, NotFoundError
 
 
 @contextlib.contextmanager
@@ -36,3 +37,19 @@ def read_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
                 f"{name}, line {number}: not UTF-8 at byte {error.start} (0x{line[error.start]:02x}). "
                 "Convert the file first, for example with iconv -t UTF-8."
             ) from error
+
+
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a labelled file with their numbers from 1, without their ends."""
+    try:
+        with open_text(str(path)) as file:
+            yield from enumerate(read_lines(file, str(path)), 1)
+    except InputError as error:  # not UTF-8: here it is the file that is wrong
+        raise FormatError(str(error)) from error
+
+
+def existing(path: str | Path) -> Path:
+    """The path, or one clear error."""
+    if not Path(path).exists():
+        raise NotFoundError(f"{path}: not found")
+    return Path(path)

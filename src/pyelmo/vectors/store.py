@@ -1,0 +1,221 @@
+"""Files of static vectors: which format a file has, and the reading and writing of each.
+
+word2vec           text: a line "N D", then a word and its D numbers a line; fastText's .vec is the same
+word2vec-binary    a line "N D", then a word, a space and D float32
+glove              text: a word and its numbers a line, no first line
+fasttext           fastText's .bin, with the vectors of n-grams
+gensim             KeyedVectors or a model as gensim saves it
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import mmap
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
+from pyelmo.files import atomic_path
+from pyelmo.vectors import fasttext, gensim_file
+from pyelmo.vectors.fasttext import Subwords
+
+Vectors = npt.NDArray[np.float32]
+Table = tuple[list[str], Vectors, Subwords | None]
+FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "gensim")
+_SUFFIXES = {".txt": "word2vec", ".vec": "word2vec", ".bin": "word2vec-binary", ".kv": "gensim"}
+_HEADER = re.compile(rb"(\d{1,12}) (\d{1,9})[ \r]*")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+_LONGEST_WORD = 4096  # bytes; a longer one means that a binary file is damaged
+log = logging.getLogger(__name__)
+
+
+def read(path: Path) -> Table:
+    """The words, their vectors (N, D), and n-grams where the file has them. Of a word that comes twice, the first."""
+    if path.is_dir():
+        raise FormatError(f"{path}: is a folder, not a file of vectors")
+    if not path.exists():
+        raise NotFoundError(f"{path}: not found")
+    words, matrix, subwords = _READERS[kind_of(path)](path)
+    first = {word: row for row, word in reversed(list(enumerate(words)))}
+    if len(first) < len(words):
+        log.warning("%s: %d words come twice; the first counts", path, len(words) - len(first))
+        rows = sorted(first.values())
+        words, matrix = [words[row] for row in rows], matrix[rows]
+    return words, matrix, subwords
+
+
+def kind_of(path: Path) -> str:
+    """The format of a file, by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(1 << 14)
+    if not head:
+        raise FormatError(f"{path}: is empty")
+    for magic, packed in _PACKED.items():
+        if head.startswith(magic):
+            raise FormatError(f"{path}: is packed with {packed}. Unpack it first.")
+    if head.startswith(fasttext.MAGIC):
+        return "fasttext"
+    if head[0] == 0x80 and head[1:2] <= b"\x05":
+        return "gensim"
+    line, _, rest = head.partition(b"\n")
+    if not _HEADER.fullmatch(line):
+        return "glove"
+    return "word2vec" if _is_text(rest) else "word2vec-binary"
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data":
+            return False
+    return not _CONTROL.search(head)
+
+
+def _read_text(path: Path, *, header: bool) -> Table:
+    words: list[str] = []
+    rows = bytearray()
+    count = dim = 0
+    with path.open("rb") as file:
+        if header:
+            count, dim = _read_header(path, file, least_bytes=2)
+        number, line = 0, b""
+        for number, line in enumerate(file, 2 if header else 1):
+            where = f"{path}, line {number}"
+            if not dim:
+                dim = max(line.rstrip().count(b" "), 1)
+            word, row = _parse(where, line, dim, spaces=not header)
+            words.append(word)
+            rows += row.tobytes()
+    if header and len(words) != count:
+        raise FormatError(f"{path}, line {number}: {len(words)} words, but line 1 says {count}. Is the file whole?")
+    if not line.endswith(b"\n") and not header:  # nothing else would tell that a number was cut off
+        raise FormatError(f"{path}, line {number}: no line end. Is the file cut off? If it is whole, add one.")
+    return words, np.frombuffer(rows, dtype=np.float32).reshape(len(words), dim), None
+
+
+def _parse(where: str, line: bytes, dim: int, *, spaces: bool) -> tuple[str, Vectors]:
+    """A word and its numbers. GloVe has words with spaces in them; a number there is one too many."""
+    try:
+        word, *fields = line.decode("utf-8").rstrip(" \r\n").rsplit(" ", dim)
+        row = np.array([float(field) for field in fields], dtype=np.float32)
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: not UTF-8 at byte {error.start}. Is this a file of word vectors?") from error
+    except ValueError:
+        start = line[:60].decode("utf-8", "replace")
+        raise FormatError(f"{where}: expected a word and {dim} numbers, got {start!r}") from None
+    if len(row) != dim or not word or (" " in word and (not spaces or _is_number(word.split(" ")[-1]))):
+        got = len(line.split()) - 1
+        raise FormatError(f"{where}: expected a word and {dim} numbers, got {got}. Is the file damaged?")
+    if not np.isfinite(row).all():
+        raise FormatError(f"{where}: the vector of {word!r} holds a number that is not finite")
+    return word, row
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_binary(path: Path) -> Table:
+    with path.open("rb") as file:
+        count, dim = _read_header(path, file, least_bytes=4)
+        place = file.tell()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            words: list[str] = []
+            matrix = np.empty((count, dim), dtype=np.float32)
+            for row in range(count):
+                where = f"{path}, word {row + 1} of {count}"
+                end = data.find(b" ", place, place + _LONGEST_WORD)
+                if end < 0 or end + 1 + 4 * dim > len(data):
+                    raise FormatError(f"{where}: the file ends, or is damaged before it. Is it whole?")
+                try:
+                    words.append(data[place:end].lstrip(b"\n").decode("utf-8"))
+                except UnicodeDecodeError as error:
+                    raise FormatError(f"{where}: not UTF-8. Is the file damaged?") from error
+                place = end + 1 + 4 * dim
+                matrix[row] = np.frombuffer(data[end + 1 : place], dtype="<f4")
+                if not words[-1] or not np.isfinite(matrix[row]).all():
+                    raise FormatError(f"{where}: no word, or a number that is not finite. Is the file damaged?")
+            if data[place:].strip(b"\n"):
+                raise FormatError(f"{path}: {len(data) - place} bytes after the last of {count} words. Is it damaged?")
+    return words, matrix, None
+
+
+def _read_header(path: Path, file: BinaryIO, *, least_bytes: int) -> tuple[int, int]:
+    """N and D, believed only if the file is long enough for so many numbers."""
+    match = _HEADER.fullmatch(file.readline().rstrip(b"\n"))
+    assert match
+    count, dim = int(match[1]), int(match[2])
+    if count < 1 or dim < 1 or count * dim * least_bytes > path.stat().st_size:
+        raise FormatError(f"{path}, line 1: {count} words of {dim} numbers are not in this file. Is it cut off?")
+    return count, dim
+
+
+_READERS: dict[str, Callable[[Path], Table]] = {
+    "word2vec": functools.partial(_read_text, header=True),
+    "word2vec-binary": _read_binary,
+    "glove": functools.partial(_read_text, header=False),
+    "fasttext": fasttext.read,
+    "gensim": gensim_file.read,
+}
+
+
+def format_of(path: Path, format: str | None, *, subwords: bool) -> str:
+    """The format to write: the one named, else by the name's end; a .bin of a model with n-grams is fastText's."""
+    found = format or ("fasttext" if subwords and path.suffix == ".bin" else _SUFFIXES.get(path.suffix))
+    if found is None:
+        ends = ", ".join(_SUFFIXES)
+        raise InputError(f"{path}: no format for this name. End it in one of {ends}, or name a format (--format).")
+    if found not in FORMATS:
+        raise InputError(f"format {found!r} is not known. Use one of {', '.join(FORMATS)}.")
+    if found == "fasttext" and not subwords:
+        raise InputError(f"{path}: fastText's .bin holds n-grams, which these vectors lack. Use another format.")
+    return found
+
+
+def write(path: Path, format: str, words: Sequence[str], matrix: Vectors, trained: Any, *, force: bool) -> None:
+    """Write a file, whole or not at all. Only fastText's .bin needs `trained`, the model of gensim's."""
+    if format == "fasttext" and trained is None:
+        raise InputError(f"{path}: vectors from a file lack what else is in fastText's .bin. Copy the .bin itself.")
+    if format not in ("fasttext", "gensim"):
+        odd = next((word for word in words if not word or re.search(r"[ \n\r]", word)), None)
+        if odd is not None:
+            raise InputError(f"{path}: the word {odd!r} has a space in it, which {format} has no way to write")
+    with atomic_path(path, force=force) as part:
+        if format == "fasttext":
+            _write_fasttext(part, trained)
+        elif format == "gensim":
+            gensim_file.write(part, words, matrix)
+        else:
+            with part.open("wb") as file:
+                file.writelines(_lines(format, words, matrix))
+
+
+def _lines(format: str, words: Sequence[str], matrix: Vectors) -> Iterator[bytes]:
+    if format != "glove":
+        yield f"{len(words)} {matrix.shape[1]}\n".encode()
+    numbers = " %.9g" * matrix.shape[1] + "\n"  # nine digits bring every float32 back
+    for word, row in zip(words, matrix, strict=True):
+        if format == "word2vec-binary":
+            yield word.encode() + b" " + row.astype("<f4").tobytes() + b"\n"
+        else:
+            yield (word + numbers % tuple(row.tolist())).encode()
+
+
+def _write_fasttext(path: Path, trained: Any) -> None:
+    try:
+        from gensim.models.fasttext import save_facebook_model
+    except ImportError:
+        raise missing_extra("vectors", "writing fastText's .bin") from None
+    save_facebook_model(trained, str(path))

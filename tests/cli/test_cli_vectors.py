@@ -1,0 +1,120 @@
+"""elmo vectors: the examples of every --help, answers on stdout, and one line for an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pyelmo.cli import main
+from pyelmo.cli.vectors import EXAMPLES
+from pyelmo.vectors.static import StaticVectors
+
+TEXT = Path(__file__).parents[1] / "banks.txt"
+VECTORS = "5 4\nman 1 0 0 1\nwoman 0 1 0 1\nking 1 0 1 1\nqueen 0 1 1 1\nparis -1 -1 0.1 0\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with what the examples of --help name."""
+    monkeypatch.chdir(tmp_path)
+    Path("VECTORS").write_text(VECTORS)
+    Path("questions.txt").write_text(": royals\nman king woman queen\nman king nobody queen\n")
+    for name in ("wordsim.tsv", "simlex.txt"):
+        Path(name).write_text("man\tking\t9\nman\twoman\t5\nman\tParis\t1\n")
+    assert main(["prepare", str(TEXT), "-o", "corpus", "--tokenised", "--valid", str(TEXT), "-q"]) == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("action", EXAMPLES)
+def test_the_example_in_help_runs(action, here, capsys):
+    if action == "train":
+        pytest.importorskip("gensim")
+    with pytest.raises(SystemExit):
+        main(["vectors", action, "--help"])
+    assert f"example: {EXAMPLES[action]}" in " ".join(capsys.readouterr().out.split())
+    assert main(shlex.split(EXAMPLES[action])[1:]) == 0
+
+
+def test_king_without_man_and_with_woman_is_queen(here, capsys):
+    assert main(["vectors", "analogy", "VECTORS", "king", "man", "woman", "-k", "1"]) == 0
+    similarity, word = capsys.readouterr().out.split()
+    assert (word, 0.9 < float(similarity) <= 1) == ("queen", True)
+    assert main(["vectors", "analogy", "VECTORS", "KING", "man", "woman", "--lower-unknown", "--json"]) == 0
+    assert [list(row) for row in json.loads(capsys.readouterr().out)] == [["word", "similarity"]] * 2
+    assert main(["vectors", "similar", "VECTORS", "king", "-k", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["word"] == "man"
+
+
+def test_evaluate_tells_sections_totals_and_coverage(here, capsys):
+    command = ["vectors", "evaluate", "VECTORS", "--analogies", "questions.txt", "--pairs", "wordsim.tsv"]
+    assert main([*command, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    total = {"accuracy": 100.0, "right": 1, "known": 1, "questions": 2, "coverage": 50.0}
+    assert facts["analogies"]["questions.txt"]["total"] == facts["analogies"]["questions.txt"]["royals"] == total
+    assert facts["analogies"]["questions.txt"]["syntactic"]["accuracy"] is None
+    assert facts["pairs"]["wordsim.tsv"] == {
+        "spearman": pytest.approx(1),
+        "spearman_known": pytest.approx(1),
+        "known": 3,
+        "pairs": 3,
+        "coverage": 100.0,
+    }
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "total      100.0  1 of 1 known, 2 asked\n" in captured.out
+    assert "wordsim.tsv: Spearman 1.000 over all 3 pairs" in captured.out
+    assert captured.err == ""
+    assert main([*command, "--case", "--vocab-size", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pairs"]["wordsim.tsv"]["known"] == 2
+
+
+@pytest.mark.parametrize(("more", "kind"), [([], "word2vec-binary"), (["--subwords", "--buckets", "100"], "fasttext")])
+def test_train_writes_a_file_that_the_other_actions_read(more, kind, here, capsys):
+    pytest.importorskip("gensim")
+    command = ["vectors", "train", "corpus", "-o", "out.bin", "--dim", "8", "--min-count", "2", *more]
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"words of 8 numbers ({kind})" in captured.err
+    assert StaticVectors.load("out.bin").dim == 8
+    assert main(["vectors", "similar", "out.bin", "bank"]) == 0
+    assert main([*command, "-q"]) == 1
+    assert "--force" in capsys.readouterr().err
+    assert main([*command, "-q", "--force"]) == 0
+
+
+BAD = {
+    "no vectors": (["similar", "nothing.vec", "king"], "nothing.vec: not found"),
+    "a folder": (["similar", "corpus", "king"], "corpus: is a folder"),
+    "prose": (["similar", "questions.txt", "king"], "questions.txt, line 1: expected a word and"),
+    "an unknown word": (["analogy", "VECTORS", "king", "man", "nobody"], "VECTORS: 'nobody' is not among its 5 words"),
+    "no count": (["similar", "VECTORS", "king", "-k", "0"], "at least 1"),
+    "nothing to measure": (["evaluate", "VECTORS"], "name --analogies or --pairs"),
+    "no words to measure": (["evaluate", "VECTORS", "--pairs", "simlex.txt", "--vocab-size", "0"], "at least 1"),
+    "no questions": (["evaluate", "VECTORS", "--analogies", "simlex.txt"], "simlex.txt, line 1"),
+    "no corpus": (["train", "nowhere", "-o", "a.vec"], "no prepared corpus"),
+    "no format": (["train", "corpus", "-o", "a"], "--format"),
+    "existing output": (["train", "corpus", "-o", "VECTORS", "--format", "glove"], "--force"),
+    "odd settings": (["train", "corpus", "-o", "a.vec", "--dim", "0"], "dim is 0"),
+    "n-grams without n-grams": (["train", "corpus", "-o", "a.bin", "--format", "fasttext"], "n-grams"),
+    "rare words": (["train", "corpus", "-o", "a.vec", "--min-count", "99999"], "no word occurs 99999 times"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_no_file(case, here, capsys):
+    arguments, message = BAD[case]
+    if arguments[0] == "train":
+        pytest.importorskip("gensim")
+    before = sorted(os.listdir("."))
+    capsys.readouterr()
+    assert main(["vectors", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("elmo: ")
+    assert error.count("\n") == 1
+    assert message in error
+    assert sorted(os.listdir(".")) == before
