@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pyelmo.text.lines import open_text, read_lines
 from pyelmo.text.tokens import split_spans
 
 Vectors = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating]
 ROUNDING = 1e-5  # cosines of float32 vectors that differ by less do not differ
 # Tokenised sentences -> one array (L, T, D) a sentence, in their order: `Embedder.stream` is one.
 Encoder = Callable[[Sequence[list[str]]], Iterable[Vectors]]
@@ -61,6 +63,27 @@ def of_whole_words(embed: Encoder, language: str) -> Encoder:
             yield pooled
 
     return encoder
+
+
+@dataclass(frozen=True)
+class Place:
+    """A word in a sentence: `words[place]` is the word, or holds it (Korean by eojeol: with its particle)."""
+
+    words: list[str]
+    place: int
+
+
+def at_places(embed: Encoder, places: Sequence[Place]) -> Iterator[Vectors]:
+    """The vectors (L, D) of each word that is pointed at."""
+    arrays = encode(embed, [place.words for place in places])
+    for place, layers in zip(places, arrays, strict=True):
+        yield layers[:, place.place]
+
+
+def pair_cosines(embed: Encoder, pairs: Sequence[tuple[Place, Place]]) -> Floats:  # (L, N)
+    """The cosine of the two words of each pair, by layer; 0 where one of them has no vector."""
+    vectors = at_places(embed, [place for pair in pairs for place in pair])
+    return np.stack([np.einsum("ld,ld->l", unit(first), unit(next(vectors))) for first in vectors], axis=1)
 
 
 def unit(vectors: Vectors) -> Vectors:  # (..., D)
