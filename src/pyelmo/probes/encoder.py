@@ -20,9 +20,21 @@ from pyelmo.text.tokens import split_spans
 
 Vectors = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.floating]
-ROUNDING = 1e-5  # cosines of float32 vectors that differ by less do not differ
+_WINDOW = 16  # batches whose sentences are sorted by length
+DIGITS = 5
+ROUNDING = 10**-DIGITS  # cosines of float32 vectors that differ by less do not differ
 # Tokenised sentences -> one array (L, T, D) a sentence, in their order: `Embedder.stream` is one.
 Encoder = Callable[[Sequence[list[str]]], Iterable[Vectors]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """An encoder that has been read."""
+
+    embed: Encoder
+    layers: tuple[str, ...]  # names
+    split: str | None = None  # the language by whose rules its own text was split, where that is known
+    knows: Callable[[str], bool] | None = None  # which words have a vector, where not all have
 
 
 def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
@@ -41,6 +53,21 @@ def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
         count += 1
     if count < len(sentences):
         raise InputError(f"the encoder gave {count} arrays for {len(sentences)} sentences")
+
+
+def by_length(
+    sentences: Sequence[list[str]], batch: int, run: Callable[[list[list[str]]], Sequence[Vectors]]
+) -> Iterator[Vectors]:
+    """`run` over batches of sentences of like length; its arrays come out in the order of the sentences."""
+    for start in range(0, len(sentences), _WINDOW * batch):
+        window = sentences[start : start + _WINDOW * batch]
+        order = sorted(range(len(window)), key=lambda row: len(window[row]))
+        found: dict[int, Vectors] = {}
+        for first in range(0, len(window), batch):
+            rows = order[first : first + batch]
+            found.update(zip(rows, run([window[row] for row in rows]), strict=True))
+        for row in range(len(window)):
+            yield found.pop(row)
 
 
 def of_whole_words(embed: Encoder, language: str) -> Encoder:
@@ -81,9 +108,11 @@ def at_places(embed: Encoder, places: Sequence[Place]) -> Iterator[Vectors]:
 
 
 def pair_cosines(embed: Encoder, pairs: Sequence[tuple[Place, Place]]) -> Floats:  # (L, N)
-    """The cosine of the two words of each pair, by layer; 0 where one of them has no vector."""
+    """The cosine of the two words of each pair, by layer, without rounding errors; 0 where one has no vector."""
     vectors = at_places(embed, [place for pair in pairs for place in pair])
-    return np.stack([np.einsum("ld,ld->l", unit(first), unit(next(vectors))) for first in vectors], axis=1)
+    cosines = [np.einsum("ld,ld->l", unit(first), unit(next(vectors))) for first in vectors]
+    # Equal words have equal vectors in a layer without context: rounding must not rank them.
+    return np.round(np.stack(cosines, axis=1).astype(np.float64), DIGITS)
 
 
 def unit(vectors: Vectors) -> Vectors:  # (..., D)

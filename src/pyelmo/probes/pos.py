@@ -1,8 +1,8 @@
 """Parts of speech by a linear probe on each layer, from Universal Dependencies' CoNLL-U files.
 
 A probe might learn the tags by heart, word by word. The control task (Hewitt & Liang 2019) shows how far that goes:
-each word type gets a label by lot, as frequent as the tags are, and a probe learns those. Selectivity is the accuracy on
-the tags less that on the control task.
+each word type gets a label by lot, as frequent as the tags are, and a probe learns those. Selectivity is the accuracy
+on the tags less that on the control task.
 
 L layers, N words of a treebank, D vector.
 """
