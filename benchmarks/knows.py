@@ -5,7 +5,7 @@
     python benchmarks/knows.py en --language en --precision int8 --parts wsd,pos,senses --data DIR -o (the same file)
 
 DIR holds, at any depth, what a part needs: SemCor 3.0, ALL.data.xml of the unified test sets and WordNet 3.0's
-index.sense for wsd, the treebanks UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses
+index.sense for wsd, UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses
 comes with the package; `--held-out` adds its held-out list, which is to be used once, when a model has been chosen.
 
 Every figure stands in the file as soon as it is known, with the model, command, machine and commit that gave it. The

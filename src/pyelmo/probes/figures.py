@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,17 +42,8 @@ def measure(
 
     `about` holds for the whole file (its language), `origin` stands beside every new figure (command, machine).
     """
-    results = read(path) if path.exists() else {**about, "figures": {}}
-    for name, value in about.items():
-        if results.get(name) != value:
-            raise InputError(f"{path}: holds figures of the {name} {results.get(name)!r}, not {value!r}; name another")
+    results, kept = begin(plan, path, about, force=force)
     figures = results["figures"]
-    kept = {wanted.key for wanted in plan if not force and wanted.key in figures}
-    for wanted in plan:
-        if wanted.key in kept and figures[wanted.key]["of"] != wanted.of:
-            raise InputError(
-                f"{path}: has {wanted.key!r} of another model or other data; --force replaces it, -o names another"
-            )
     for wanted in plan:
         if wanted.key in kept:
             tell(f"{wanted.key}: known already, kept")
@@ -66,6 +58,24 @@ def measure(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     return results
+
+
+def begin(
+    plan: Sequence[Measurement], path: Path, about: Mapping[str, Any], *, force: bool
+) -> tuple[dict[str, Any], set[str]]:
+    """What a file has, and which of the figures asked for; those of another model are an error before any work."""
+    results = read(path) if path.exists() else {**about, "figures": {}}
+    for name, value in about.items():
+        if results.get(name) != value:
+            raise InputError(f"{path}: holds figures of the {name} {results.get(name)!r}, not {value!r}; name another")
+    figures = results["figures"]
+    kept = {wanted.key for wanted in plan if not force and wanted.key in figures}
+    for wanted in plan:
+        if wanted.key in kept and figures[wanted.key]["of"] != wanted.of:
+            raise InputError(
+                f"{path}: has {wanted.key!r} of another model or other data; --force replaces it, -o names another"
+            )
+    return results, kept
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -90,8 +100,9 @@ def versions() -> dict[str, Any]:
 def plain_command(program: str, arguments: Iterable[str]) -> str:
     """A command without the folders of the machine it ran on."""
 
-    def plain(argument: str) -> str:
-        name, equals, path = argument.rpartition("=")
-        return name + equals + (Path(path).name if Path(path).is_absolute() else path)
+    def plain(part: str) -> str:
+        return Path(part).name if Path(part).is_absolute() else part
 
-    return " ".join([program, *(",".join(map(plain, argument.split(","))) for argument in arguments)])
+    # Paths stand between commas, after NAME= and after a prefix like cove:, but C: is part of one.
+    parts = (re.split(r"([,=+]|(?<=\w\w):)", argument) for argument in arguments)
+    return " ".join([program, *("".join(map(plain, argument)) for argument in parts)])

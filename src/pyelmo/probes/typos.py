@@ -8,7 +8,8 @@
     neighbour   one becomes the key beside it                  house -> hpuse    (Hangul: one letter of a syllable)
 
 Cosines of different encoders and layers are not on one scale, so the second figure is how often the misspelt word's
-vector is nearest to the right word's among those of all the words that were misspelt.
+vector is nearest to the right word's among those of all the words that were misspelt. Both stand in the same sentence,
+so a layer with context may know the word by its company as well as by its letters.
 
 L layers, N words, D vector.
 """
