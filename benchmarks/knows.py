@@ -165,7 +165,7 @@ def probe_rows(figures: dict[str, Any]) -> list[tuple[str, list[float], float | 
         found = figures["wsd"]["result"]
         rows.append(("word senses, all sets (F1)", found["f1"], None, f"first sense {found['first_sense']:.1f}"))
         rows += [(f"word senses, {name}", values, None, "") for name, values in found["by_set"].items()]
-        rows += [(f"word senses, {name}", values, None, "") for name, values in found["by_pos"].items()]
+        rows += [(f"word senses, {name}", values, None, "") for name, values in found.get("by_pos", {}).items()]
     for key, figure in figures.items():
         if key.startswith("pos"):
             name, found = f"parts of speech, {figure['of']['treebank']}", figure["result"]

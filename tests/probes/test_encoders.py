@@ -29,16 +29,14 @@ class Text:
         self.found = {word: np.array(numbers, dtype=np.float32) for word, *numbers in rows}
         self.dim = len(rows[0]) - 1
 
-    def __contains__(self, word):
-        return word in self.found
-
-    def __getitem__(self, word):
-        return self.found[word]
+    def vector(self, word):
+        return self.found.get(word, self.found.get(word.lower()))
 
 
 @pytest.fixture
 def vectors(tmp_path, monkeypatch):
-    monkeypatch.setattr(static, "read_vectors", Text)
+    for module in (static, cove):
+        monkeypatch.setattr(module, "read_vectors", Text)
     (tmp_path / "small.txt").write_text(VECTORS, "utf-8")
     return tmp_path / "small.txt"
 
@@ -73,7 +71,7 @@ def test_a_model_of_morphemes_reads_whole_words(tmp_path):
     assert encoder.loaded.split == "ko-morph"
 
 
-def test_static_vectors_are_found_in_small_letters_too_and_are_zeros_where_there_is_none(vectors):
+def test_static_vectors_are_one_layer_and_zeros_where_there_is_none(vectors):
     encoder = open_encoder(str(vectors))
     first, second, third = encode(encoder, SENTENCES)
     assert (encoder.name, encoder.layers) == ("small", ("word",))
@@ -93,9 +91,8 @@ def test_cove_is_the_published_lstm_over_static_vectors(vectors, tmp_path, lstm,
     encoder = open_encoder(f"cove:{path}+{vectors}")
     assert (encoder.name, encoder.layers) == ("CoVe", ("static", "LSTM 1", "LSTM 2"))
     assert sorted(encoder.facts) == ["model", "precision", "sha256", "vectors"]
-    words = static.StaticWords(Text(vectors))
     for sentence, got in zip(SENTENCES, encode(encoder, SENTENCES), strict=True):
-        inputs = torch.from_numpy(words.rows(sentence))
+        inputs = torch.from_numpy(static.rows(Text(vectors), sentence))
         with torch.no_grad():
             want = lstm(inputs[None])[0][0]
         assert got.shape == (3, len(sentence), 6)

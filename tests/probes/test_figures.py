@@ -90,10 +90,11 @@ def test_sets_are_found_at_any_depth_and_stand_beside_the_figure(tmp_path):
         (tmp_path / name[:6] / "deep").mkdir(parents=True, exist_ok=True)
         (tmp_path / name[:6] / "deep" / f"{name}.conllu").touch()
     found = suite.plan("pos", encoder, "ko", [tmp_path / "other", tmp_path], control=False)
-    assert [(m.key, m.of["treebank"], m.of["control"]) for m in found] == [
-        ("pos", "UD Korean Kaist", False),
-        ("pos UD Korean GSD", "UD Korean GSD", False),
+    assert [(m.key, m.of) for m in found] == [
+        ("pos", {"model": "m", "treebank": "UD Korean Kaist"}),
+        ("pos UD Korean GSD", {"model": "m", "treebank": "UD Korean GSD"}),
     ]
+    assert suite.plan("pos", encoder, "ko", [tmp_path])[0].of["control"] is True
     (typos,) = suite.plan("typos", encoder, "ko", [tmp_path], seed=3)
     assert typos.of == {"model": "m", "text": "UD Korean Kaist", "seed": 3}
     assert suite.plan("typos", encoder, "ko", [])[0].of["text"] == "the list of words with two senses"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyelmo.errors import InputError, NotFoundError
+from pyelmo.errors import InputError, NotFoundError, OutputError
 
 if TYPE_CHECKING:
     from pyelmo.probes.figures import Measurement
@@ -50,6 +50,8 @@ def run(args: argparse.Namespace) -> None:
     for folder in args.data:
         if not folder.is_dir():
             raise NotFoundError(f"{folder}: not a folder")
+    if args.output is not None and args.output.exists() and not args.output.is_dir():
+        raise OutputError(f"{args.output}: is a file; name a folder for the report")
     # The encoders are held by the plans alone, so that one whose figures are done goes before the next is read.
     plans, skipped = planned(
         args, open_encoders(args.encoders.split(","), precision=args.precision, device=args.device)

@@ -11,7 +11,7 @@ B batch, T time, D size of a static vector.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,26 +22,26 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from pyelmo.errors import FormatError
 from pyelmo.formats.many_langs import load_state_dict
 from pyelmo.probes.encoder import Loaded, Vectors, by_length
-from pyelmo.probes.static import StaticWords
+from pyelmo.probes.static import read_vectors, rows
 
 BATCH = 32
 # The published file names torch's own parameters; copies of the whole module write "rnn." before them.
 _WEIGHT = re.compile(r"(?:rnn\.)?((?:weight|bias)_(?:ih|hh))_l([01])(_reverse)?")
 
 
-def read(weights: Path, read_words: Callable[[], StaticWords], device: str) -> Loaded:
-    """The encoder; `read_words` gives the static vectors."""
+def read(weights: Path, vectors: Path, device: str) -> Loaded:
+    """The encoder of the published weights and a file of static vectors, GloVe's of 840 billion words."""
     layers = [layer.to(device) for layer in read_layers(weights)]
-    words = read_words()
+    words = read_vectors(vectors)
     size = layers[0].input_size
-    if words.vectors.dim != size:
-        raise FormatError(f"{weights}: reads vectors of {size} numbers, and those given have {words.vectors.dim}")
+    if words.dim != size:
+        raise FormatError(f"{weights}: reads vectors of {size} numbers, and those given have {words.dim}")
 
     def run(batch: list[list[str]]) -> list[Vectors]:
         lengths = torch.tensor([max(len(sentence), 1) for sentence in batch])
         inputs = torch.zeros(len(batch), int(lengths.max()), size)
         for row, sentence in enumerate(batch):
-            inputs[row, : len(sentence)] = torch.from_numpy(words.rows(sentence))
+            inputs[row, : len(sentence)] = torch.from_numpy(rows(words, sentence))
         outputs = [torch.cat([inputs, inputs], 2)]
         hidden = inputs.to(device)
         with torch.inference_mode():

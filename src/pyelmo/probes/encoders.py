@@ -81,7 +81,7 @@ def open_encoder(
         if not plus:
             raise InputError(f"cove:{place}: expected cove:WEIGHTS+VECTORS, the published weights and GloVe's vectors")
         facts = {**_exact(existing(weights)), "vectors": identity(existing(vectors))}
-        read = functools.partial(cove.read, Path(weights), functools.partial(static.read_words, Path(vectors)), device)
+        read = functools.partial(cove.read, Path(weights), Path(vectors), device)
         return NamedEncoder(name or "CoVe", facts, read)
     from pyelmo.probes import transformer
 

@@ -120,7 +120,8 @@ def _points(found: Exploration) -> list[tuple[float, float]]:
 
 def _svg(found: Exploration) -> str:
     below = [found.title, *(f"{number} {marked(place)}" for number, place in enumerate(found.places, 1))]
-    return svg.point_map(_points(found), [_label(place) for place in found.places], below)
+    drawn = svg.point_map(_points(found), [_label(place) for place in found.places], below)
+    return drawn.replace("<svg ", "<svg xmlns='http://www.w3.org/2000/svg' ", 1) + "\n"  # a file has to say what it is
 
 
 def _html(found: Exploration) -> str:

@@ -76,7 +76,8 @@ def plan(
                     raise
                 continue
             key = "pos" if number == 0 else f"pos {treebank}"
-            found.append(measurement(key, find_pos, *files, control, treebank=treebank, control=control))
+            of = {"treebank": treebank, **({"control": True} if control else {})}
+            found.append(measurement(key, find_pos, *files, control, **of))
         return found
     if probe == "wic":
         return [measurement("wic", find_wic, look("**/train/train.data.txt", "WiC").parents[1])]

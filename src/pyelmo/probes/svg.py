@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -24,7 +25,7 @@ class Line:
 def line_chart(lines: Sequence[Line], levels: Mapping[str, float], unit: str) -> str:
     """Lines from the first layer to the last of each encoder, with level lines for what needs no encoder."""
     numbers = [value for line in lines for value in line.values] + list(levels.values())
-    low, high = _range(numbers)
+    low, high, step = _scale(numbers)
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
     def across(layer: int, count: int) -> float:
@@ -34,9 +35,9 @@ def line_chart(lines: Sequence[Line], levels: Mapping[str, float], unit: str) ->
         return _TOP + height * (high - value) / (high - low)
 
     legend = _HEIGHT + 18 * (len(lines) + len(levels))
-    parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {legend}' role='img' {FONT}>"]
-    for step in range(5):
-        value = low + (high - low) * step / 4
+    parts = [f"<svg viewBox='0 0 {_WIDTH} {legend}' role='img' {FONT}>"]
+    for mark in range(round((high - low) / step) + 1):
+        value = low + mark * step
         parts.append(
             f"<line x1='{_LEFT}' x2='{_WIDTH - _RIGHT}' y1='{down(value):.1f}' y2='{down(value):.1f}' stroke='#ddd'/>"
             f"<text x='{_LEFT - 6}' y='{down(value) + 4:.1f}' text-anchor='end'>{value:.4g}</text>"
@@ -68,10 +69,14 @@ def _legend(row: int, name: str, stroke: str) -> list[str]:
     ]
 
 
-def _range(numbers: Sequence[float]) -> tuple[float, float]:
+def _scale(numbers: Sequence[float]) -> tuple[float, float, float]:
+    """The ends of an axis and the step between its marks: 1, 2 or 5 times a power of ten, six marks at most."""
     low, high = min(numbers, default=0.0), max(numbers, default=1.0)
-    margin = (high - low) * 0.06 or 1.0
-    return low - margin, high + margin
+    rough = (high - low) / 4 or 0.25
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return first * step, (last if last > first else first + 1) * step, step
 
 
 def point_map(points: Sequence[tuple[float, float]], labels: Sequence[str], below: Sequence[str] = ()) -> str:
@@ -86,7 +91,7 @@ def point_map(points: Sequence[tuple[float, float]], labels: Sequence[str], belo
     ]
     width, height = size + 2 * margin + _LABEL_WIDTH, size + 2 * margin
     full = height + 18 * len(below)
-    parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {full}' role='img' {FONT}>"]
+    parts = [f"<svg viewBox='0 0 {width} {full}' role='img' {FONT}>"]
     parts.append(f"<rect width='{width}' height='{height}' fill='#fafafa' stroke='#ddd'/>")
     taken: list[tuple[float, float]] = []
     for number in sorted(range(len(placed)), key=lambda number: placed[number][1]):
