@@ -81,6 +81,7 @@ def test_a_word_without_a_vector_is_counted_and_not_found():
     assert found.found["drop"] == (50.0, 50.0)
     assert found.cosine["drop"] == pytest.approx((1.0, 1.0))  # of those that have one
     assert (found.words, found.left_out) == (3, 1)
+    assert typos.evaluate(embed, CASES[2:], knows=VECTORS.__contains__).cosine["all"] == (None, None)
     with pytest.raises(InputError, match="no word to misspell"):
         typos.evaluate(embed, CASES, knows=lambda word: False)
 

@@ -47,7 +47,7 @@ class Typo:
 class TyposResult:
     """By kind ("all" is over all of them) and layer."""
 
-    cosine: dict[str, tuple[float, ...]]  # mean over the words that have a vector both ways
+    cosine: dict[str, tuple[float | None, ...]]  # mean over the words that have a vector both ways; None: none has
     found: dict[str, tuple[float, ...]]  # percent whose nearest right word is theirs; without a vector: not found
     without: dict[str, float]  # percent of the misspelt words that have no vector
     words: int  # misspelt words; those that have no vector when spelt right are left out
@@ -157,5 +157,5 @@ def _cosines(right: Vectors, vector: Vectors) -> Vectors:
     return cosines
 
 
-def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[float, ...]:
-    return tuple(values.mean(1).tolist()) if values.shape[1] else (0.0,) * len(values)
+def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[float | None, ...]:
+    return tuple(values.mean(1).tolist()) if values.shape[1] else (None,) * len(values)
