@@ -5,8 +5,8 @@
     python benchmarks/knows.py en --language en --precision int8 --parts wsd,pos,senses --data DIR -o (the same file)
 
 DIR holds, at any depth, what a part needs: SemCor 3.0, ALL.data.xml of the unified test sets and WordNet 3.0's
-index.sense for wsd, the treebank UD English EWT or UD Korean Kaist for pos. The list of words with two senses comes
-with the package; `--held-out` adds its held-out list, which is to be used once, when a model has been chosen.
+index.sense for wsd, UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses
+comes with the package; `--held-out` adds its held-out list, which is to be used once, when a model has been chosen.
 
 Every figure stands in the file as soon as it is known, with the model, command, machine and commit that gave it. The
 same command again keeps those and measures the rest, so parts may come from several runs and models: perplexity from
@@ -18,13 +18,9 @@ from __future__ import annotations
 
 import argparse
 import functools
-import hashlib
-import json
 import math
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,118 +28,61 @@ import numpy as np
 from report import machine
 from tqdm import tqdm
 
-import pyelmo
 from pyelmo.errors import PyelmoError
-from pyelmo.files import atomic_path
 from pyelmo.formats import source
 from pyelmo.formats.pretrained import Pretrained
-from pyelmo.probes import pos, senses, wsd, wsd_data
-from pyelmo.probes.encoder import of_whole_words
+from pyelmo.probes import suite
+from pyelmo.probes.encoders import checksum, identity, open_encoder
+from pyelmo.probes.figures import Measurement, measure, plain_command, versions
 from pyelmo.text.lines import open_text, read_lines
 from pyelmo.text.tokens import split_sentences, split_words
 from pyelmo.training.evaluate import perplexity
 
 PARTS = {"en": ("perplexity", "wsd", "pos", "senses"), "ko": ("perplexity", "pos", "senses")}
-TREEBANKS = {"en": ("UD English EWT", "en_ewt-ud-"), "ko": ("UD Korean Kaist", "ko_kaist-ud-")}
 UNKNOWN = "<unk>"  # how WikiText writes a word that it left out
 PIECE_WORDS = 10_000  # evaluated between two steps of the bar
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A figure to find: its place in the file, what it is measured on, and how."""
-
-    key: str
-    of: dict[str, Any]
-    find: Callable[[], dict[str, Any]]
-
-
-class Model:
-    """One model as its parts want it: a language model for perplexity, vectors for the probes. Read when needed."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.args = args
-        in_box = not Path(args.model).exists() and args.model in source.names_in_box()
-        self.path = source.BOX / args.model if in_box else Path(args.model)
-        if not self.path.exists():
-            sys.exit(f"{args.model}: no such file or folder, and no model of that name in the box")
-
-    @functools.cached_property
-    def facts(self) -> dict[str, Any]:
-        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
-        kept = [file for file in files if file.is_file() and file.suffix != ".md"]  # its card may change
-        return {"model": self.path.name, "sha256": {file.name: checksum(file) for file in kept}}
-
-    @functools.cached_property
-    def split(self) -> str:
-        """The language whose rules split text for this model: its own, if it has one (ko-morph for Korean)."""
-        return source.read(self.path).language or str(self.args.language)
-
-    @functools.cached_property
-    def language_model(self) -> Pretrained:
-        model = source.read(self.path)
-        model.bilm.to(self.args.device)
-        return model
-
-    @functools.cached_property
-    def embedder(self) -> pyelmo.Embedder:
-        args = self.args
-        return pyelmo.load(self.path, precision=args.precision, language=self.split, device=args.device)
-
-    def embed(self, sentences: Sequence[list[str]]) -> Iterator[Any]:
-        yield from tqdm(self.embedder.stream(sentences), total=len(sentences), unit=" sentences", desc="  embedding")
-
-
-def checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 # --- what is measured ----------------------------------------------------------------------------------------------
 
 
-def planned(args: argparse.Namespace, model: Model) -> list[Measurement]:
+def planned(args: argparse.Namespace) -> list[Measurement]:
     """Everything asked for; files that are missing are noticed before anything is measured."""
     found: list[Measurement] = []
-    precise = {**model.facts, "precision": args.precision}
+    language = model_language(args.model) or args.language  # ko-morph for Korean
+    encoder = open_encoder(f"elmo:{args.model}", precision=args.precision, device=args.device, language=language)
     for part in args.parts:
-        if part == "perplexity":
-            texts = [(name, path, False) for name, path in args.text]
-            texts += [(name, path, True) for name, path in args.tokenised_text]
-            if not texts:
-                sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
-            for name, path, tokenised in texts:
-                of = {**model.facts, "precision": "float32", "text": path.name, "text_sha256": checksum(path)}
-                find = functools.partial(find_perplexity, model, path, tokenised)
-                found.append(Measurement(f"perplexity {name}", of, find))
-        elif part == "wsd":
-            semcor = look_for(args.data, "**/brown1/tagfiles", "SemCor 3.0").parents[1]
-            test = look_for(args.data, "**/ALL.data.xml", "the unified test sets")
-            index = look_for(args.data, "**/index.sense", "WordNet 3.0")
-            found.append(Measurement("wsd", precise, functools.partial(find_wsd, model, semcor, test, index)))
-        elif part == "pos":
-            treebank, start = TREEBANKS[args.language]
-            files = [look_for(args.data, f"**/{start}{name}.conllu", treebank) for name in ("train", "test")]
-            of = {**precise, "treebank": treebank}
-            found.append(Measurement("pos", of, functools.partial(find_pos, model, *files)))
-        elif part == "senses":
-            for key, held_out in [("senses", False), ("senses held out", True)][: 1 + args.held_out]:
-                find = functools.partial(find_senses, model, args.language, held_out)
-                found.append(Measurement(key, precise, find))
+        if part != "perplexity":
+            found += suite.plan(part, encoder, args.language, args.data, control=False, held_out=args.held_out)
+            continue
+        texts = [(name, path, False) for name, path in args.text]
+        texts += [(name, path, True) for name, path in args.tokenised_text]
+        if not texts:
+            sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
+        facts = {**identity(source.locate(args.model)), "precision": "float32"}
+        for name, path, tokenised in texts:
+            of = {**facts, "text": path.name, "text_sha256": checksum(path)}
+            find = functools.partial(find_perplexity, args, language, path, tokenised)
+            found.append(Measurement(f"perplexity {name}", of, find))
     return found
 
 
-def look_for(folders: Iterable[Path], pattern: str, what: str) -> Path:
-    for folder in folders:
-        for path in sorted(folder.glob(pattern)):
-            return path
-    sys.exit(f"{what}: no {pattern} below {', '.join(map(str, folders)) or 'any folder: name some with --data'}")
+def model_language(model: str) -> str | None:
+    return source.read(model).language
 
 
-def find_perplexity(model: Model, path: Path, tokenised: bool) -> dict[str, Any]:
+@functools.cache
+def language_model(model: str, device: str) -> Pretrained:
+    pretrained = source.read(model)
+    pretrained.bilm.to(device)
+    return pretrained
+
+
+def find_perplexity(args: argparse.Namespace, language: str, path: Path, tokenised: bool) -> dict[str, Any]:
     """Over single sentences, as a training run validates, with the full softmax."""
-    pretrained = model.language_model
+    pretrained = language_model(args.model, args.device)
     unknown = pretrained.lexicon.vocab.unknown if pretrained.lexicon.vocab else UNKNOWN
-    sentences = read_sentences(path, model.split, tokenised, unknown)
+    sentences = read_sentences(path, language, tokenised, unknown)
     losses, words, unknowns = np.zeros(1 + pretrained.config.bidirectional), 0, 0
     with tqdm(total=sum(map(len, sentences)), unit=" words", desc="  predicting") as bar:
         for piece in pieces(sentences):
@@ -183,62 +122,6 @@ def pieces(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
             piece, size = [], 0
     if piece:
         yield piece
-
-
-def find_wsd(model: Model, semcor: Path, test: Path, index: Path) -> dict[str, Any]:
-    read = wsd_data.read_senses
-    return asdict(wsd.evaluate(model.embed, read(semcor), read(test), wsd_data.read_first_senses(index)))
-
-
-def find_pos(model: Model, train: Path, test: Path) -> dict[str, Any]:
-    print("  the vectors of both parts, then a probe for each layer, which has no bar", file=sys.stderr)
-    embed = of_whole_words(model.embed, model.split) if model.split == "ko-morph" else model.embed
-    return asdict(pos.evaluate(embed, pos.read_conllu(train), pos.read_conllu(test)))
-
-
-def find_senses(model: Model, language: str, held_out: bool) -> dict[str, Any]:
-    return asdict(senses.evaluate(model.embed, senses.listed(language, held_out=held_out, split=model.split)))
-
-
-# --- the file ------------------------------------------------------------------------------------------------------
-
-
-def measure(plan: Sequence[Measurement], path: Path, language: str, *, force: bool) -> dict[str, Any]:
-    """The file with all that was asked for; what it has already, of the same model and data, is kept."""
-    results: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"language": language}
-    if results.get("language") != language:
-        sys.exit(f"{path}: holds figures of the language {results.get('language')!r}; name another file")
-    results.setdefault("figures", {})
-    kept = {wanted.key for wanted in plan if not force and wanted.key in results["figures"]}
-    for wanted in plan:
-        if wanted.key in kept and results["figures"][wanted.key]["of"] != wanted.of:
-            sys.exit(f"{path}: has {wanted.key!r} of another model or text; --force replaces it, -o names another file")
-    for wanted in plan:
-        if wanted.key in kept:
-            print(f"{wanted.key}: known already, kept", file=sys.stderr)
-            continue
-        print(f"{wanted.key}:", file=sys.stderr)
-        start, cpu = time.perf_counter(), time.process_time()
-        found = wanted.find()
-        results["figures"][wanted.key] = {
-            "result": found, "of": wanted.of, "command": command(), "seconds": round(time.perf_counter() - start, 1),
-            "cpu_seconds": round(time.process_time() - cpu, 1),
-            "machine": {**machine(), "pyelmo": pyelmo.__version__, "numpy": np.__version__},
-        }  # fmt: skip
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(path) as draft:
-            draft.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return results
-
-
-def command() -> str:
-    """This command without the folders of the machine it ran on."""
-
-    def plain(argument: str) -> str:
-        name, equals, path = argument.rpartition("=")
-        return name + equals + (Path(path).name if Path(path).is_absolute() else path)
-
-    return " ".join(["python", "benchmarks/knows.py", *map(plain, sys.argv[1:])])
 
 
 # --- the table -----------------------------------------------------------------------------------------------------
@@ -282,10 +165,11 @@ def probe_rows(figures: dict[str, Any]) -> list[tuple[str, list[float], float | 
         found = figures["wsd"]["result"]
         rows.append(("word senses, all sets (F1)", found["f1"], None, f"first sense {found['first_sense']:.1f}"))
         rows += [(f"word senses, {name}", values, None, "") for name, values in found["by_set"].items()]
-    if "pos" in figures:
-        found = figures["pos"]["result"]
-        name = f"parts of speech, {figures['pos']['of']['treebank']}"
-        rows.append((name, found["accuracy"], None, f"most frequent tag {found['baseline']:.1f}"))
+        rows += [(f"word senses, {name}", values, None, "") for name, values in found.get("by_pos", {}).items()]
+    for key, figure in figures.items():
+        if key.startswith("pos"):
+            name, found = f"parts of speech, {figure['of']['treebank']}", figure["result"]
+            rows.append((name, found["accuracy"], None, f"most frequent tag {found['baseline']:.1f}"))
     for key, name in (("senses", "words with two senses"), ("senses held out", "words with two senses, held out")):
         if key in figures:
             found = figures[key]["result"]
@@ -353,9 +237,12 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
+    command = plain_command("python benchmarks/knows.py", sys.argv[1:])
+    origin = {"command": command, "machine": {**machine(), **versions()}}
+    tell = functools.partial(print, file=sys.stderr)
     try:
-        plan = planned(args, Model(args))
-        results = measure(plan, args.output, args.language, force=args.force)
+        about = {"language": args.language}
+        results = measure(planned(args), args.output, about, origin=origin, force=args.force, tell=tell)
     except PyelmoError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

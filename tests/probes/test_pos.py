@@ -87,3 +87,30 @@ def test_only_the_layer_that_knows_the_tag_finds_it():
     assert result.accuracy[0] < 80
     assert result.baseline == pytest.approx(100 * 20 / 41)
     assert (result.tags, result.train_words, result.test_words) == (("NOUN", "VERB"), 80, 41)
+
+
+def test_a_control_task_is_learnt_word_by_word_and_no_further():
+    """Vectors that only name their word: the tags of known words are learnt, and the labels drawn by lot as well."""
+    words = [f"{kind}{number}" for number in range(20) for kind in ("N", "V")]
+    tagged = [pos.TaggedSentence([word], ["NOUN" if word[0] == "N" else "VERB"]) for word in words]
+
+    def embed(sentences):
+        for (word,) in sentences:
+            names = np.eye(len(words))[words.index(word)]
+            yield np.array([[names], [[(word[0] == "N") - 0.5] * len(words)]], dtype=np.float32)
+
+    settings = linear.ProbeSettings(epochs=50, lr=0.05, batch_size=8)
+    result = pos.evaluate(embed, tagged * 2, tagged, settings, control=True)
+    again = pos.evaluate(embed, tagged * 2, tagged, settings, control=True)
+    assert result == again
+    assert result.accuracy == (100.0, 100.0)
+    assert result.control[0] == 100.0  # by heart
+    assert result.control[1] < 80  # two vectors cannot tell forty words apart
+    assert result.selectivity == (0.0, 100.0 - result.control[1])
+    assert pos.evaluate(embed, tagged, tagged, settings).control is None
+
+
+def test_a_treebank_that_is_not_whole_is_noticed(tmp_path):
+    (tmp_path / "ko_gsd-ud-test.conllu").write_text(TREEBANK, "utf-8")
+    with pytest.raises(FormatError, match="2 sentences, expected 989 or more as published"):
+        pos.read_conllu(tmp_path / "ko_gsd-ud-test.conllu")

@@ -188,6 +188,7 @@ def test_each_layer_chooses_the_nearest_sense_and_unseen_lemmas_get_the_first():
     result = wsd.evaluate(made_up, training, test, first)
     assert result.f1 == (50.0, 75.0)
     assert result.by_set == {"a": (50.0, 100.0), "b": (50.0, 50.0)}
+    assert result.by_pos == {"nouns": (50.0, 75.0)}
     assert result.first_sense == 50.0
     assert (result.words, result.unseen, result.senses, result.occurrences) == (4, 2, 2, 3)
 

@@ -48,7 +48,7 @@ def test_it_encodes_sentences_as_the_probes_ask(royal):
 
 
 def test_a_probe_takes_it_and_sees_no_senses(royal):
-    occurrences = [Occurrence("king", sense, ["king", "man"], 0) for sense in ("a", "a", "b", "b")]
+    occurrences = [Occurrence(["king", "man"], 0, "king", sense) for sense in ("a", "a", "b", "b")]
     assert evaluate(royal, occurrences).layers[0] == pytest.approx(100 / 3)  # a lot drawn among equals
 
 

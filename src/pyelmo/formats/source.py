@@ -30,7 +30,7 @@ def read(
     source: str | Path, *, options: str | Path | None = None, vocab: str | Path | Vocabulary | None = None
 ) -> Pretrained:
     """Read a model. `options` names options.json where it is not beside the weights; `vocab` a list of words."""
-    path = _locate(source)
+    path = locate(source)
     words = vocab if isinstance(vocab, Vocabulary) or vocab is None else Vocabulary.load(_existing(Path(vocab)))
     given = None if options is None else _existing(Path(options))
     if path.is_dir():
@@ -68,7 +68,8 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _locate(source: str | Path) -> Path:
+def locate(source: str | Path) -> Path:
+    """Where a model lies: a path as it is, the folder of a name in the box, or that of a Hub id once it is here."""
     if not str(source):
         raise InputError("the model's name is empty; give a folder, a file, a name in the box or a Hub id")
     path = Path(source)

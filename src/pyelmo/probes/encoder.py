@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -18,9 +19,22 @@ from pyelmo.text.lines import numbered_lines as numbered_lines
 from pyelmo.text.tokens import split_spans
 
 Vectors = npt.NDArray[np.float32]
-ROUNDING = 1e-5  # cosines of float32 vectors that differ by less do not differ
+Floats = npt.NDArray[np.floating]
+_WINDOW = 16  # batches whose sentences are sorted by length
+DIGITS = 5
+ROUNDING = 10**-DIGITS  # cosines of float32 vectors that differ by less do not differ
 # Tokenised sentences -> one array (L, T, D) a sentence, in their order: `Embedder.stream` is one.
 Encoder = Callable[[Sequence[list[str]]], Iterable[Vectors]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """An encoder that has been read."""
+
+    embed: Encoder
+    layers: tuple[str, ...]  # names
+    split: str | None = None  # the language by whose rules its own text was split, where that is known
+    knows: Callable[[str], bool] | None = None  # which words have a vector, where not all have
 
 
 def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
@@ -39,6 +53,21 @@ def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
         count += 1
     if count < len(sentences):
         raise InputError(f"the encoder gave {count} arrays for {len(sentences)} sentences")
+
+
+def by_length(
+    sentences: Sequence[list[str]], batch: int, run: Callable[[list[list[str]]], Sequence[Vectors]]
+) -> Iterator[Vectors]:
+    """`run` over batches of sentences of like length; its arrays come out in the order of the sentences."""
+    for start in range(0, len(sentences), _WINDOW * batch):
+        window = sentences[start : start + _WINDOW * batch]
+        order = sorted(range(len(window)), key=lambda row: len(window[row]))
+        found: dict[int, Vectors] = {}
+        for first in range(0, len(window), batch):
+            rows = order[first : first + batch]
+            found.update(zip(rows, run([window[row] for row in rows]), strict=True))
+        for row in range(len(window)):
+            yield found.pop(row)
 
 
 def of_whole_words(embed: Encoder, language: str) -> Encoder:
@@ -61,6 +90,29 @@ def of_whole_words(embed: Encoder, language: str) -> Encoder:
             yield pooled
 
     return encoder
+
+
+@dataclass(frozen=True)
+class Place:
+    """A word in a sentence: `words[place]` is the word, or holds it (Korean by eojeol: with its particle)."""
+
+    words: list[str]
+    place: int
+
+
+def at_places(embed: Encoder, places: Sequence[Place]) -> Iterator[Vectors]:
+    """The vectors (L, D) of each word that is pointed at."""
+    arrays = encode(embed, [place.words for place in places])
+    for place, layers in zip(places, arrays, strict=True):
+        yield layers[:, place.place]
+
+
+def pair_cosines(embed: Encoder, pairs: Sequence[tuple[Place, Place]]) -> Floats:  # (L, N)
+    """The cosine of the two words of each pair, by layer, without rounding errors; 0 where one has no vector."""
+    vectors = at_places(embed, [place for pair in pairs for place in pair])
+    cosines = [np.einsum("ld,ld->l", unit(first), unit(next(vectors))) for first in vectors]
+    # Equal words have equal vectors in a layer without context: rounding must not rank them.
+    return np.round(np.stack(cosines, axis=1).astype(np.float64), DIGITS)
 
 
 def unit(vectors: Vectors) -> Vectors:  # (..., D)

@@ -1,5 +1,9 @@
 """Parts of speech by a linear probe on each layer, from Universal Dependencies' CoNLL-U files.
 
+A probe might learn the tags by heart, word by word. The control task (Hewitt & Liang 2019) shows how far that goes:
+each word type gets a label by lot, as frequent as the tags are, and a probe learns those. Selectivity is the accuracy
+on the tags less that on the control task.
+
 L layers, N words of a treebank, D vector.
 """
 
@@ -12,11 +16,18 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from tqdm import tqdm
 
 from pyelmo.errors import FormatError, InputError
 from pyelmo.probes import linear
 from pyelmo.probes.encoder import Encoder, encode, existing, numbered_lines
 
+# Sentences of the treebanks as published (later releases may have a few more), so that a cut copy is noticed.
+SENTENCES = {
+    "en_ewt-ud-train": 12_543, "en_ewt-ud-dev": 2001, "en_ewt-ud-test": 2077,
+    "ko_kaist-ud-train": 23_010, "ko_kaist-ud-dev": 2066, "ko_kaist-ud-test": 2287,
+    "ko_gsd-ud-train": 4400, "ko_gsd-ud-dev": 950, "ko_gsd-ud-test": 989,
+}  # fmt: skip
 _COLUMNS = 10
 _WORD, _TAG = 1, 3
 
@@ -36,6 +47,8 @@ class PosResult:
     tags: tuple[str, ...]
     train_words: int
     test_words: int
+    control: tuple[float, ...] | None = None  # accuracy on the control task, by layer
+    selectivity: tuple[float, ...] | None = None
 
 
 def read_conllu(path: str | Path) -> list[TaggedSentence]:
@@ -67,6 +80,10 @@ def read_conllu(path: str | Path) -> list[TaggedSentence]:
         raise FormatError(f"{path}, line {number}: no empty line after the last sentence. Is the file cut off?")
     if not sentences:
         raise FormatError(f"{path}: holds no sentence")
+    if len(sentences) < (expected := SENTENCES.get(Path(path).stem, 0)):
+        raise FormatError(
+            f"{path}: {len(sentences):,} sentences, expected {expected:,} or more as published. Is the copy whole?"
+        )
     return sentences
 
 
@@ -75,19 +92,47 @@ def evaluate(
     train: Sequence[TaggedSentence],
     test: Sequence[TaggedSentence],
     settings: linear.ProbeSettings | None = None,
+    *,
+    control: bool = False,
+    progress: bool = False,
 ) -> PosResult:
-    """The accuracy of one probe a layer; nothing is chosen by what comes out."""
+    """The accuracy of one probe a layer; nothing is chosen by what comes out. `control` adds the control task."""
     if not train or not test:
         raise InputError("the probe needs sentences to train on and sentences to test")
     tags = sorted({tag for sentence in train for tag in sentence.tags})
     numbers = {tag: number for number, tag in enumerate(tags)}
-    train_labels, test_labels = _labels(train, numbers), _labels(test, numbers)
+    tasks = [(_labels(train, numbers), _labels(test, numbers))]
+    if control:
+        tasks.append(_control_labels(train, test, tasks[0][0], (settings or linear.ProbeSettings()).seed))
     train_vectors, test_vectors = _vectors(embed, train), _vectors(embed, test)
-    accuracy = []
-    for known, new in zip(train_vectors, test_vectors, strict=True):
-        probe = linear.fit(known, train_labels, len(tags), settings)
-        accuracy.append(probe.accuracy(new, test_labels))
-    return PosResult(tuple(accuracy), _baseline(train, test), tuple(tags), len(train_labels), len(test_labels))
+    accuracy = np.zeros((len(tasks), len(train_vectors)))
+    with tqdm(total=accuracy.size, unit=" probes", desc="  probing", disable=not progress) as bar:
+        for task, (train_labels, test_labels) in enumerate(tasks):
+            for layer, (known, new) in enumerate(zip(train_vectors, test_vectors, strict=True)):
+                probe = linear.fit(known, train_labels, len(tags), settings)
+                accuracy[task, layer] = probe.accuracy(new, test_labels)
+                bar.update()
+    return PosResult(
+        accuracy=tuple(accuracy[0].tolist()),
+        baseline=_baseline(train, test),
+        tags=tuple(tags),
+        train_words=len(tasks[0][0]),
+        test_words=len(tasks[0][1]),
+        control=tuple(accuracy[1].tolist()) if control else None,
+        selectivity=tuple((accuracy[0] - accuracy[1]).tolist()) if control else None,
+    )
+
+
+def _control_labels(
+    train: Sequence[TaggedSentence], test: Sequence[TaggedSentence], tags: linear.Labels, seed: int
+) -> tuple[linear.Labels, linear.Labels]:
+    """A label for each word type, drawn from the tags of the training words, the same wherever the word stands."""
+    parts = [[word for sentence in part for word in sentence.words] for part in (train, test)]
+    types = sorted(set(parts[0]).union(parts[1]))
+    drawn = np.random.default_rng(seed).choice(tags, size=len(types)).tolist()
+    labels = dict(zip(types, drawn, strict=True))
+    known, new = (np.array([labels[word] for word in words], dtype=np.int64) for words in parts)
+    return known, new
 
 
 def _labels(sentences: Sequence[TaggedSentence], numbers: dict[str, int]) -> linear.Labels:

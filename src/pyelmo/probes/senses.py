@@ -18,18 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, numbered_lines, unit
+from pyelmo.probes.encoder import Encoder, Place, Vectors, as_near_as_nearest, at_places, numbered_lines, unit
 from pyelmo.text.tokens import split_spans
 
 
 @dataclass(frozen=True)
-class Occurrence:
-    """A word in a sentence: `words[place]` is the word, or holds it (Korean by eojeol: with its particle)."""
+class Occurrence(Place):
+    """One sentence of a list."""
 
     word: str
     sense: str
-    words: list[str]
-    place: int
 
 
 @dataclass(frozen=True)
@@ -65,15 +63,13 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
         if len(columns) != 3 or not all(columns):
             raise FormatError(f"{where}: expected word, sense and sentence with tabs between, got {line[:60]!r}")
         word, sense, sentence = columns
-        before, *marked = sentence.split("*")
-        if len(marked) != 2 or not marked[0]:
+        try:
+            words, places = read_marks(sentence, language)
+        except InputError as error:
+            raise FormatError(f"{where}: {error}") from error
+        if len(places) != 1:
             raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
-        plain = before + "".join(marked)
-        spans = split_spans(plain, language)
-        places = [place for place, span in enumerate(spans) if span.start <= len(before) < span.end]
-        if not places:
-            raise FormatError(f"{where}: no word stands where the mark is. Mark a whole word, or its beginning.")
-        occurrences.append(Occurrence(word, sense, [span.word for span in spans], places[0]))
+        occurrences.append(Occurrence(words, places[0], word, sense))
         senses[word][sense] += 1
     for word, counts in senses.items():
         if len(counts) < 2 or min(counts.values()) < 2:
@@ -81,13 +77,29 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
     return occurrences
 
 
+def read_marks(sentence: str, language: str) -> tuple[list[str], list[int]]:
+    """The words of a sentence, and the places of those between asterisks: "the *bank* of a river"."""
+    plain, *rest = sentence.split("*")
+    if len(rest) % 2:
+        raise InputError(f"an asterisk without another in {sentence[:60]!r}: a word stands between two of them")
+    starts = []
+    for marked, after in zip(rest[::2], rest[1::2], strict=True):
+        if not marked:
+            raise InputError(f"no word between the asterisks in {sentence[:60]!r}")
+        starts.append(len(plain))
+        plain += marked + after
+    spans = split_spans(plain, language)
+    places = [place for start in starts for place, span in enumerate(spans) if span.start <= start < span.end]
+    if len(set(places)) != len(starts):
+        raise InputError("no word stands where the mark is. Mark a whole word, or its beginning.")
+    return [span.word for span in spans], places
+
+
 def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
     """The probe's shares, by layer and for the mean of the layers."""
     if not occurrences:
         raise InputError("the list of words with two senses is empty")
-    arrays = encode(embed, [occurrence.words for occurrence in occurrences])
-    places = [occurrence.place for occurrence in occurrences]
-    layers = np.stack([array[:, place] for array, place in zip(arrays, places, strict=True)], axis=1)  # (L, N, D)
+    layers = np.stack(list(at_places(embed, occurrences)), axis=1)  # (L, N, D)
     kinds = np.concatenate([layers, layers.mean(0, keepdims=True)])  # (L + 1, N, D)
     groups: dict[str, list[int]] = defaultdict(list)
     for row, occurrence in enumerate(occurrences):

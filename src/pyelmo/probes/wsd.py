@@ -18,6 +18,8 @@ from pyelmo.errors import InputError
 from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, unit
 from pyelmo.probes.wsd_data import Instance, Lemma, Sentence, lemma_of
 
+PARTS_OF_SPEECH = {"n": "nouns", "v": "verbs", "a": "adjectives", "r": "adverbs"}
+
 
 @dataclass(frozen=True)
 class WsdResult:
@@ -25,6 +27,7 @@ class WsdResult:
 
     f1: tuple[float, ...]  # by layer
     by_set: dict[str, tuple[float, ...]]  # the same for each part of the test set, by the start of its words' names
+    by_pos: dict[str, tuple[float, ...]]  # the same for nouns, verbs, adjectives and adverbs
     first_sense: float  # F1 of WordNet's first sense
     words: int  # of the test set
     unseen: int  # of them, those whose lemma the training text lacks
@@ -56,6 +59,7 @@ def evaluate(
     """The probe's F1: see `wsd_data` for the readers of what it takes."""
     senses = sense_vectors(embed, training)
     right: dict[str, list[list[bool]]] = defaultdict(list)
+    right_by_pos: dict[str, list[list[bool]]] = {name: [] for name in PARTS_OF_SPEECH.values()}
     first, unseen = [], 0
     for instance, vector in _vectors(embed, test):
         fallback = first_senses.get(instance.lemma, "")
@@ -64,13 +68,16 @@ def evaluate(
             answers = senses.nearest(instance.lemma, vector)
         else:
             answers, unseen = [fallback] * len(vector), unseen + 1
-        right[instance.id.partition(".")[0]].append([answer in instance.senses for answer in answers])
+        hits = [answer in instance.senses for answer in answers]
+        right[instance.id.partition(".")[0]].append(hits)
+        right_by_pos[PARTS_OF_SPEECH[instance.lemma.pos]].append(hits)
     if not first:
         raise InputError("the test set has no annotated word")
     everything = [row for rows in right.values() for row in rows]
     return WsdResult(
         f1=_percent(everything),
         by_set={name: _percent(rows) for name, rows in right.items()},
+        by_pos={name: _percent(rows) for name, rows in right_by_pos.items() if rows},
         first_sense=100 * sum(first) / len(first),
         words=len(first),
         unseen=unseen,

@@ -1,0 +1,214 @@
+"""Figures of several encoders -> one page of HTML with tables and drawings, without a link to anything outside.
+
+A figure stands in the file as "ENCODER: PROBE". Each probe has a function that makes a *part* of a section of it:
+values by layer for the drawing, what is reached without an encoder, and a row of a table for each layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pyelmo.files import write_text
+from pyelmo.probes import svg
+from pyelmo.probes.explore import STYLE
+
+PAGE, FIGURES = "report.html", "figures.json"
+Result = Mapping[str, Any]
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one figure adds to a section: rows of cells after the names of encoder and layer."""
+
+    values: Sequence[float]  # by layer, for the drawing
+    rows: Sequence[Row]
+    levels: dict[str, float] = field(default_factory=dict)  # what needs no encoder
+    more: list[tuple[str, Row]] = field(default_factory=list)  # rows of no single layer: their name and cells
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    note: str
+    unit: str
+    columns: tuple[str, ...]
+    part: Callable[[Result], Part]
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _wsd(result: Result) -> Part:
+    groups = {**result["by_set"], **result["by_pos"]}
+    rows = [(number(f1), *(number(groups[name][layer]) for name in groups)) for layer, f1 in enumerate(result["f1"])]
+    return Part(result["f1"], rows, {"WordNet's first sense": result["first_sense"]})
+
+
+def _pos(result: Result) -> Part:
+    control = result["control"] or [None] * len(result["accuracy"])
+    selectivity = result["selectivity"] or control
+    rows = [tuple(map(number, row)) for row in zip(result["accuracy"], control, selectivity, strict=True)]
+    return Part(result["accuracy"], rows, {"each word's most frequent tag": result["baseline"]})
+
+
+def _wic(result: Result) -> Part:
+    parts = zip(result["train"], result["dev"], result["test"], result["thresholds"], strict=True)
+    rows = [(*map(number, row[:3]), number(row[3], 3)) for row in parts]
+    return Part(result["test"], rows, {"chance": 50.0})
+
+
+def _scws(result: Result) -> Part:
+    rows = [(number(value), f"{result['without']:,} of {result['pairs']:,}") for value in result["spearman"]]
+    return Part(result["spearman"], rows)
+
+
+def _senses(result: Result) -> Part:
+    rows = [(number(value),) for value in result["layers"]]
+    return Part(result["layers"], rows, {"chance": result["chance"]}, [("mean of layers", (number(result["mean"]),))])
+
+
+def _typos(result: Result) -> Part:
+    kinds = list(result["found"])
+    rows = []
+    for layer in range(len(result["found"]["all"])):
+        found = (number(result["found"][kind][layer]) for kind in kinds)
+        cosines = (number(result["cosine"][kind][layer], 2) for kind in kinds)
+        rows.append((*found, *cosines, number(result["without"]["all"])))
+    return Part(result["found"]["all"], rows)
+
+
+KINDS = ("all", "swap", "drop", "double", "neighbour")
+SECTIONS = {
+    "wsd": Section(
+        "Word senses", "F1 on the unified all-words sets: the nearest sense of SemCor, by set and by part of speech.",
+        "F1", ("all", "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015", "nouns", "verbs",
+               "adjectives", "adverbs"), _wsd,
+    ),
+    "pos": Section(
+        "Parts of speech", "A linear probe on each layer. Control: the same probe on labels drawn by lot for each "
+        "word; selectivity is the difference.", "accuracy, %", ("accuracy", "control", "selectivity"), _pos,
+    ),
+    "wic": Section(
+        "WiC", "Is a word used in the same sense in two sentences? A threshold on the cosine, fitted on train.",
+        "accuracy on test, %", ("train", "dev", "test", "threshold"), _wic,
+    ),
+    "scws": Section(
+        "SCWS", "Spearman's correlation (x 100) of cosines with ratings of words in contexts; a pair of which a "
+        "word has no vector counts as cosine 0.", "Spearman x 100", ("correlation", "without a vector"), _scws,
+    ),
+    "senses": Section(
+        "Words with two senses", "How many sentences have the same sense as the nearest other sentence with the word.",
+        "%", ("same sense",), _senses,
+    ),
+    "typos": Section(
+        "Misspelt words", "Found: the nearest of all the right words is the one that was misspelt, in %. Cosine: with "
+        "the right word's vector, of those that have one.", "found, %",
+        (*(f"found: {kind}" for kind in KINDS), *(f"cosine: {kind}" for kind in KINDS), "without a vector, %"), _typos,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """The figures of one probe, beside each other."""
+
+    section: Section
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, str, Row]]  # encoder, layer, cells
+    lines: list[svg.Line]
+    levels: dict[str, float]
+
+
+def tables(figures: Mapping[str, Any]) -> Iterator[Table]:
+    """A table for each probe that has figures, in the order of the sections."""
+    kinds = dict.fromkeys(key.rpartition(": ")[2] for key in figures)
+    order = {name: place for place, name in enumerate(SECTIONS)}
+    for kind in sorted(kinds, key=lambda kind: order[kind.partition(" ")[0]]):
+        section = SECTIONS[kind.partition(" ")[0]]
+        rows: list[tuple[str, str, Row]] = []
+        lines: list[svg.Line] = []
+        levels: dict[str, float] = {}
+        of: Mapping[str, Any] = {}
+        columns = section.columns
+        for key, figure in figures.items():
+            encoder, _, name = key.rpartition(": ")
+            if name != kind:
+                continue
+            result, of = figure["result"], figure["of"]
+            if "by_set" in result:
+                columns = ("all", *result["by_set"], *result["by_pos"])
+            part = section.part(result)
+            named = zip(result["layer_names"], part.rows, strict=True)
+            rows += [(encoder, layer, cells) for layer, cells in [*named, *part.more]]
+            lines.append(svg.Line(encoder, part.values))
+            levels |= part.levels
+        where = of.get("treebank") or of.get("text") or ("held out" if kind.endswith("held out") else "")
+        title = f"{section.title}, {where}" if where else section.title
+        yield Table(section, title, columns, rows, lines, levels)
+
+
+def markdown(figures: Mapping[str, Any]) -> str:
+    """The tables as text."""
+    lines = []
+    for table in tables(figures):
+        plain = "; ".join(f"{name} {number(value)}" for name, value in table.levels.items())
+        lines += [f"{table.title}{f' (without an encoder: {plain})' if plain else ''}", ""]
+        lines += [_line(("encoder", "layer", *table.columns)), _line(["---"] * (2 + len(table.columns)))]
+        lines += [*(_line((encoder, layer, *cells)) for encoder, layer, cells in table.rows), ""]
+    return "\n".join(lines).rstrip("\n")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def write_report(folder: Path, results: Mapping[str, Any], skipped: Sequence[str] = ()) -> Path:
+    """The page of a folder's figures."""
+    path = folder / PAGE
+    write_text(path, page(results, skipped))
+    return path
+
+
+def page(results: Mapping[str, Any], skipped: Sequence[str] = ()) -> str:
+    """One page of HTML; everything that comes from outside is escaped."""
+    figures = results["figures"]
+    body = [f"<h1>What the vectors know: {escape(str(results.get('language', '')))}</h1>"]
+    body += [f"<p class='note'>Not measured: {escape(reason)}.</p>" for reason in skipped]
+    for table in tables(figures):
+        body += [f"<h2>{escape(table.title)}</h2>", f"<p>{escape(table.section.note)}</p>"]
+        body.append(svg.line_chart(table.lines, table.levels, table.section.unit))
+        head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+        body.append(f"<table><tr><th class='text'>encoder</th><th class='text'>layer</th>{head}</tr>")
+        for encoder, layer, cells in table.rows:
+            numbers = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            names = "".join(f"<td class='text'>{escape(name)}</td>" for name in (encoder, layer))
+            body.append(f"<tr>{names}{numbers}</tr>")
+        body.append("</table>")
+        for name, value in table.levels.items():
+            body.append(f"<p class='note'>Without an encoder: {escape(name)} {number(value)}.</p>")
+    body += ["<h2>Where the figures come from</h2>", *_origins(figures)]
+    return (
+        "<!doctype html><html><head><meta charset='utf-8'><title>What the vectors know</title>"
+        f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
+    )
+
+
+def _origins(figures: Mapping[str, Any]) -> Iterator[str]:
+    head = ("figure", "model", "sha256", "precision", "seconds", "with", "command")
+    names = "".join(f"<th class='text'>{name}</th>" for name in head)
+    yield f"<table><tr>{names}</tr>"
+    for key, figure in figures.items():
+        of, made = figure["of"], figure.get("made", {})
+        sums = ", ".join(f"{name} {value[:12]}" for name, value in of.get("sha256", {}).items())
+        versions = ", ".join(f"{name} {value}" for name, value in made.items())
+        cells = (key, of.get("model", ""), sums, of.get("precision", ""), figure["seconds"], versions)
+        plain = "".join(f"<td class='text'>{escape(str(cell))}</td>" for cell in cells)
+        yield f"<tr>{plain}<td class='text'><code>{escape(figure.get('command', ''))}</code></td></tr>"
+    yield "</table>"

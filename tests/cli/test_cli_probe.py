@@ -1,0 +1,171 @@
+"""elmo probe and elmo explore: figures of encoders on small sets, a report that is one file, a run that goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from support import make_embedder
+
+from pyelmo.cli import main
+from pyelmo.probes import pos, scws, wic
+
+SENTENCE = (
+    "1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n2\thouses\t_\tNOUN\t_\t_\t_\t_\t_\t_\n3\tstand\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n"
+)
+KEY = "bank%1:17:01::"
+TAGGED = f"<s snum=1>\n<wf cmd=done pos=NN lemma=bank wnsn=1 lexsn={KEY[5:]}>bank</wf>\n</s>\n"
+XML = '<corpus><text id="a"><sentence id="a.s"><instance id="a.1" lemma="bank" pos="NOUN">bank</instance></sentence></text></corpus>'
+RATED = "1\tbank\tn\tit\tn\tthe <b> bank </b>\ta <b> shore </b>\t{0}\t" + "\t".join(["{0}"] * 10) + "\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Two models and a small set for every probe, in the folders and under the names of the published ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pos, "SENTENCES", {})
+    monkeypatch.setattr(scws, "PAIRS", 2)
+    monkeypatch.setattr(wic, "PAIRS", dict.fromkeys(wic.PAIRS, 2))
+    monkeypatch.setattr("pyelmo.probes.wsd_data.UNIFIED_WORDS", {})
+    for number in (1, 2):
+        make_embedder(seed=number).save(f"M{number}")
+    sets = {f"ud/en_ewt-ud-{part}.conllu": SENTENCE * 5 for part in ("train", "test")}
+    for part in wic.PAIRS:
+        sets[f"WiC/{part}/{part}.data.txt"] = "bank\tN\t1-0\tthe bank\tbank it\nit\tN\t0-0\tit is\tit was\n"
+        sets[f"WiC/{part}/{part}.gold.txt"] = "T\nF\n"
+    sets["SCWS/ratings.txt"] = RATED.format("1.0") + RATED.format("2.0")
+    sets |= {"s/brown1/tagfiles/br-a01": TAGGED, "wn/index.sense": f"{KEY} 1 1 1\n"}
+    sets |= {"all/ALL.data.xml": XML, "all/ALL.gold.key.txt": f"a.1 {KEY}\n"}
+    for name, text in sets.items():
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def probe(*arguments: str) -> int:
+    return main(["probe", *arguments])
+
+
+def figures() -> dict:
+    return json.loads(Path("report/figures.json").read_text("utf-8"))["figures"]
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.attributes = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += [name for name, _ in attrs]
+        if tag not in ("meta", "line", "polyline"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_all_measures_every_encoder_and_writes_one_page(here, capsys):
+    assert probe("all", "--encoders", "M1,<i>two & 둘=M2", "--data", "data", "-o", "report") == 0
+    keys = ["wsd", "pos", "wic", "scws", "senses", "typos"]
+    assert list(figures()) == [f"{name}: {key}" for name in ("M1", "<i>two & 둘") for key in keys]
+    assert all(f["result"]["layer_names"] == ["token", "LSTM 1", "LSTM 2"] for f in figures().values())
+    assert len(figures()["M1: pos"]["result"]["control"]) == 3
+    assert figures()["M1: wsd"]["result"]["by_pos"] == {"nouns": [100.0, 100.0, 100.0]}
+    assert figures()["M1: wic"]["command"].startswith("elmo probe all --encoders M1,")
+    page = Path("report/report.html").read_text("utf-8")
+    tags = Tags(page)
+    assert tags.open == []
+    assert not {"src", "href"} & set(tags.attributes)
+    assert "http" not in page
+    assert "<i>" not in page
+    assert "&lt;i&gt;two &amp; 둘" in page
+    assert page.count("<svg") == 6
+    out = capsys.readouterr().out
+    assert "| M1 | LSTM 2 |" in out
+    assert "Word senses (without an encoder: WordNet's first sense 100.0)" in out
+
+
+def test_the_same_command_keeps_what_is_known_and_adds_the_rest(here, capsys, monkeypatch):
+    assert probe("senses", "--encoders", "M1", "-o", "report") == 0
+    first = figures()
+    assert probe("all", "--encoders", "M1,M2", "-o", "report", "--no-control") == 0
+    error = capsys.readouterr().err
+    assert "M1: senses: known already, kept" in error
+    assert "left out: wic: WiC: no train/train.data.txt because no folder was named (--data)" in error
+    assert list(figures()) == ["M1: senses", "M1: typos", "M2: senses", "M2: typos"]
+    assert figures()["M1: senses"] == first["M1: senses"]
+    assert "Not measured: wic: WiC: no train" in Path("report/report.html").read_text("utf-8")
+    shutil.rmtree("M1")
+    make_embedder(seed=3).save("M1")
+    assert probe("senses", "--encoders", "M1", "-o", "report") == 1
+    assert "has 'M1: senses' of another model or other data; --force" in capsys.readouterr().err
+    assert probe("senses", "--encoders", "M1", "-o", "report", "--force") == 0
+    assert figures()["M1: senses"]["result"] != first["M1: senses"]["result"]
+
+
+def test_figures_go_to_stdout_where_no_folder_is_named(here, capsys):
+    before = sorted(here.rglob("*"))
+    assert probe("wic", "--encoders", "M1", "--data", "data", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["language"] == "en"
+    assert found["figures"]["M1: wic"]["result"]["pairs"] == {"train": 2, "dev": 2, "test": 2}
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_stopped_run_says_how_to_go_on(here, capsys, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyelmo.probes.suite.find_typos", stop)
+    assert probe("all", "--encoders", "M1", "-o", "report") == 130
+    assert "interrupted; the same command goes on with report" in capsys.readouterr().err
+    assert list(figures()) == ["M1: senses"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wic", "--encoders", "M1"], "WiC: no train/train.data.txt because no folder was named"),
+        (["wic", "--encoders", "M1", "--data", "nowhere"], "nowhere: not a folder"),
+        (["wic", "--encoders", "M1", "--language", "ko"], "probe 'wic' is none of pos, senses, typos"),
+        (["senses", "--encoders", "M1,M1"], "two encoders are called 'M1'"),
+        (["senses", "--encoders", "M1,nowhere"], "nowhere: no such file or folder"),
+        (["senses", "--encoders", "M1", "-o", "data/SCWS/ratings.txt"], "ratings.txt: is a file; name a folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(here, capsys, arguments, message):
+    before = sorted(here.rglob("*"))
+    assert probe(*arguments) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1, error
+    assert message in error
+    assert sorted(here.rglob("*")) == before
+
+
+def test_explore_prints_a_table_and_draws_a_map(here, capsys):
+    sentences = ["the *bank* of a river", "my bank account"]
+    assert main(["explore", *sentences, "--model", "M1", "--layer", "1", "-o", "map.svg"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "cosines of the vectors of bank (M1, LSTM 1)"
+    assert out[1].split()[:2] == ["1", "1.00"]
+    assert out[2].endswith("1.00   my *bank* account")
+    assert Path("map.svg").is_file()
+    assert main(["explore", *sentences, "--model", "M1", "--layer", "average", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["occurrences"] == ["the *bank* of a river", "my *bank* account"]
+    assert facts["cosines"][0][1] == facts["cosines"][1][0] < 1
+    for more, message in (
+        (["-o", "map.svg"], "exists already"),
+        (["-o", "map.gif"], "a map ends in"),
+        (["--layer", "7"], "layer 7 is not there; M1 has layers 0 to 2"),
+        (["--layer", "x"], "expected a number from 0, top or average"),
+    ):
+        assert main(["explore", *sentences, "--model", "M1", *more]) == 1
+        assert message in capsys.readouterr().err
