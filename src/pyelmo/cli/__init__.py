@@ -19,7 +19,8 @@ from pyelmo.errors import PyelmoError
 
 NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
 VERBS = (
-    "embed", "models", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict", "bench",
+    "embed", "models", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict",
+    "neighbours", "bench",
 )  # fmt: skip
 
 
