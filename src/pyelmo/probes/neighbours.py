@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,40 +90,57 @@ def build(
     Words are the same that differ in case alone. `layer` is "top", "average", a layer's index or the weights of a mix.
     `exact` compares a query with every vector, however many there are. `advance` hears of each line.
     """
+    if layer == "all":
+        raise InputError("an index is of one layer: 'top', 'average', an index or the weights of a mix")
     nearest.import_faiss()
     _check_output(Path(output), force=force)
     pretrained = source.read(model, options=options, vocab=vocab)
     identity = checksum(pretrained)  # of the weights as they lie in its files, whatever is computed in
     embedder = Embedder(pretrained, language=language, precision=precision, device=device, threads=threads)
-    if layer == "all":
-        raise InputError("an index is of one layer: 'top', 'average', an index or the weights of a mix")
     layer_picker(layer, embedder.config)
     wanted = None if words is None else {word.casefold() for word in words}
     names = [str(path) for path in inputs]
+    facts = {
+        "words": "all" if wanted is None else sorted(wanted), "inputs": names,
+        "layer": layer if isinstance(layer, (str, int)) else [float(weight) for weight in layer],
+        "model": {
+            "name": _absolute(model), "options": _absolute(options), "vocab": _absolute(vocab), "sha256": identity,
+        },
+        "precision": precision, "language": embedder.language, "tokenised": tokenised,
+    }  # fmt: skip
+    split = functools.partial(_spans, language=None if tokenised else embedder.language)
+    found = _embedded(_found(names, column, split, wanted, advance), embedder, layer)
+    return write(found, output, dim=embedder.config.dim, facts=facts, exact=exact, force=force)
+
+
+def write(
+    found: Iterable[tuple[Found, Vectors]],
+    output: str | Path,
+    *,
+    dim: int,
+    facts: dict[str, Any],
+    exact: bool = False,
+    force: bool = False,
+) -> Index:
+    """An index of sentences with the vectors (T, D) of their words; `facts` tell the manifest where those are from."""
+    _check_output(Path(output), force=force)
     with atomic_path(output, force=force) as folder:
         folder.mkdir()
-        with _Writer(folder, embedder.config.dim) as writer:
-            split = functools.partial(_spans, language=None if tokenised else embedder.language)
-            for found, vectors in _embedded(_found(names, column, split, wanted, advance), embedder, layer):
-                writer.add(found, unit(vectors[found.places]))
-            if not writer.vectors.count:
-                what = "with a letter or a digit" if wanted is None else f"that is {' or '.join(sorted(wanted))}"
-                raise InputError(f"{', '.join(names)}: no word {what} to index")
+        with _Writer(folder, dim) as writer:
+            for sentence, vectors in found:
+                writer.add(sentence, unit(vectors[sentence.places]))
+            count = writer.vectors.count
+            if not count:
+                words = "word" if facts["words"] == "all" else " or ".join(facts["words"])
+                raise InputError(f"{', '.join(facts['inputs'])}: no {words} in it to index")
             kind = writer.finish(exact=exact)
-        manifest.write(folder, {
-            "kind": kind, "occurrences": writer.vectors.count, "sentences": writer.sentences,
-            "dim": embedder.config.dim, "words": "all" if wanted is None else sorted(wanted),
-            "layer": layer if isinstance(layer, (str, int)) else [float(weight) for weight in layer],
-            "model": {
-                "name": _absolute(model), "options": _absolute(options), "vocab": _absolute(vocab), "sha256": identity,
-            },
-            "precision": precision, "language": embedder.language, "tokenised": tokenised, "inputs": names,
-        })  # fmt: skip
+        counts = {"kind": kind, "occurrences": count, "sentences": writer.sentences, "dim": dim}
+        manifest.write(folder, {**counts, **facts})
     return Index(output, verify=False)
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """A sentence of the text and the words of it that are indexed."""
 
     text: str
@@ -138,13 +156,13 @@ def _found(
     split: Callable[[Sentence], list[Span]],
     wanted: set[str] | None,
     advance: Callable[[int], object],
-) -> Iterator[_Found]:
+) -> Iterator[Found]:
     for file, name in enumerate(names):
         for line, sentence in enumerate(read([name], column), 1):
             spans = split(sentence)
             places = [place for place, span in enumerate(spans) if _is_wanted(span.word, wanted)]
             if places:
-                yield _Found(sentence.text, spans, places, file, line)
+                yield Found(sentence.text, spans, places, file, line)
             advance(1)
 
 
@@ -152,8 +170,8 @@ def _is_wanted(word: str, wanted: set[str] | None) -> bool:
     return any(map(str.isalnum, word)) if wanted is None else word.casefold() in wanted
 
 
-def _embedded(found: Iterable[_Found], embedder: Embedder, layer: Layer) -> Iterator[tuple[_Found, Vectors]]:
-    waiting: deque[_Found] = deque()
+def _embedded(found: Iterable[Found], embedder: Embedder, layer: Layer) -> Iterator[tuple[Found, Vectors]]:
+    waiting: deque[Found] = deque()
 
     def sentences() -> Iterator[list[str]]:
         for sentence in found:
@@ -186,7 +204,7 @@ class _Writer(contextlib.AbstractContextManager["_Writer"]):
         self._text, self._sentences, self._occurrences = (open(folder / name, "wb") for name in names)  # noqa: SIM115
         self._end = 0
 
-    def add(self, found: _Found, vectors: Vectors) -> None:
+    def add(self, found: Found, vectors: Vectors) -> None:
         text = found.text.encode("utf-8", "replace")
         self._text.write(text + b"\n")
         self._sentences.write(np.array((self._end, len(text), found.file, found.line), _SENTENCE).tobytes())
