@@ -1,1 +1,1 @@
-"""What the vectors of an encoder know, layer by layer: word senses, parts of speech, words with two meanings."""
+"""What the vectors of an encoder know, layer by layer: senses, parts of speech, words with two meanings, neighbours."""

@@ -72,12 +72,14 @@ def _write_lists(folder: Path, count: int, dim: int) -> None:
     centres = max(1, min(CENTRES, count // LIST_ROWS))
     index = faiss.index_factory(dim, f"IVF{centres},SQfp16", faiss.METRIC_INNER_PRODUCT)
     index.by_residual = False  # so that a code is the vector itself in float16
-    chosen = np.random.default_rng(0).choice(count, min(count, SAMPLE * centres), replace=False)
-    index.train(np.asarray(_mapped(folder, count, dim)[np.sort(chosen)]))
+    chosen = np.linspace(0, count - 1, min(count, SAMPLE * centres)).astype(np.int64)  # from all over the text
+    index.train(_sample(folder, dim, chosen))
     owners = np.memmap(folder / OWNERS, dtype="<i4", mode="w+", shape=count)
+    sizes = np.zeros(centres, dtype=np.int64)
     for start, block in _blocks(folder, dim):
-        owners[start : start + len(block)] = index.quantizer.search(block, 1)[1][:, 0]
-    sizes = np.bincount(owners, minlength=centres)
+        own = index.quantizer.search(block, 1)[1][:, 0]
+        owners[start : start + len(block)] = own
+        sizes += np.bincount(own, minlength=centres)
     index.ntotal = count
     with open(folder / INDEX, "wb") as file:
         file.write(_head(faiss.serialize_index(index).tobytes(), sizes, 2 * dim))
@@ -106,6 +108,16 @@ def _head(empty: bytes, sizes: npt.NDArray[np.int64], code: int) -> bytes:
     return (
         before + b"ilar" + struct.pack("<QQ4sQ", len(sizes), code, b"full", len(sizes)) + sizes.astype("<u8").tobytes()
     )
+
+
+def _sample(folder: Path, dim: int, rows: Rows) -> Vectors:
+    """Some vectors, read one by one: of a map their neighbours would come into memory too."""
+    found = np.empty((len(rows), dim), dtype="<f4")
+    with open(folder / VECTORS, "rb", buffering=0) as file:
+        for row, vector in zip(rows.tolist(), found, strict=True):
+            file.seek(row * vector.nbytes)
+            file.readinto(vector.data)
+    return found
 
 
 def _blocks(folder: Path, dim: int) -> Iterator[tuple[int, Vectors]]:
