@@ -152,7 +152,8 @@ def build_random(path: Path, count: int, dim: int) -> dict[str, Any]:
     index = neighbours.write(RandomText(dim, seed=1).sentences(count), path, dim=dim, facts=facts)
     return {
         "kind": index.manifest["kind"], "gigabytes": sum(file.stat().st_size for file in path.iterdir()) / 1e9,
-        "build_seconds": time.perf_counter() - start, "build_cpu_seconds": time.process_time() - cpu, "build_peak_gb": peak_gb(),
+        "build_seconds": time.perf_counter() - start, "build_cpu_seconds": time.process_time() - cpu,
+        "build_peak_gb": peak_gb(),
     }  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_lists_give_what_is_exact_when_all_are_asked(tmp_path, monkeypatch):
 @pytest.mark.parametrize("at_most", [1000, 100_000])
 def test_neighbours_of_the_same_word_are_all_compared(tmp_path, monkeypatch, at_most):
     monkeypatch.setattr(nearest, "EXACT_AT_MOST", at_most)
-    monkeypatch.setattr(nearest, "PROBES", 1)
+    monkeypatch.setattr(nearest, "PROBES", 10_000)
     monkeypatch.setattr(nearest, "BLOCK", 999)
     vectors = random_vectors(10_000)
     index = write(tmp_path / "index", vectors)
@@ -113,6 +113,17 @@ def test_neighbours_of_the_same_word_are_all_compared(tmp_path, monkeypatch, at_
     found = index.nearest(query, count=7, word="B")
     assert places(found) == rows[np.argsort(-vectors[rows] @ unit(query))[:7]].tolist()
     assert {neighbour.word for neighbour in found} == {"b"}
+
+
+def test_a_rare_word_is_found_in_whatever_list_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(nearest, "PROBES", 1)
+    vectors = random_vectors(10_000)
+    index = write(tmp_path / "index", vectors)
+    rows = np.arange(0, 10_000, 1999)
+    cosines, found = index._search.nearest(vectors[7], 6, rows)
+    assert found.tolist() == rows[np.argsort(-vectors[rows] @ vectors[7])].tolist()
+    np.testing.assert_allclose(cosines, vectors[found] @ vectors[7], atol=1e-3)
 
 
 def test_more_neighbours_than_there_are_is_all_of_them(tmp_path):

@@ -1,7 +1,8 @@
 """Unit vectors in files -> the nearest of them: every one compared (exact), or those of the nearest lists (ivf).
 
     exact   vectors.f32   all vectors as float32; a query is compared with each
-    ivf     index.faiss   float16, in lists around centres; a query is compared with the nearest lists
+    ivf     index.faiss   float16, in lists around centres; a query is compared with those of the nearest centres
+            owners.i4     the list of each vector
 
 Both are written in constant memory, whatever their size: what is added lies in vectors.f32 until all of it is known.
 Files are mapped, not read, and faiss compares.
@@ -24,7 +25,7 @@ from pyelmo.probes.encoder import Vectors
 
 Rows = npt.NDArray[np.int64]
 
-VECTORS, INDEX, OWNERS = "vectors.f32", "index.faiss", "owners"
+VECTORS, INDEX, OWNERS = "vectors.f32", "index.faiss", "owners.i4"
 EXACT_AT_MOST = 100_000  # vectors; more go into lists unless the caller wants them exact
 CENTRES = 1024  # at most; benchmarks/neighbours.py measures these three
 LIST_ROWS = 256  # vectors of a list at least, on average
@@ -74,7 +75,7 @@ def _write_lists(folder: Path, count: int, dim: int) -> None:
     index.by_residual = False  # so that a code is the vector itself in float16
     chosen = np.linspace(0, count - 1, min(count, SAMPLE * centres)).astype(np.int64)  # from all over the text
     index.train(_sample(folder, dim, chosen))
-    owners = np.memmap(folder / OWNERS, dtype="<i4", mode="w+", shape=count)
+    owners: npt.NDArray[np.int32] = np.memmap(folder / OWNERS, dtype="<i4", mode="w+", shape=count)
     sizes = np.zeros(centres, dtype=np.int64)
     for start, block in _blocks(folder, dim):
         own = index.quantizer.search(block, 1)[1][:, 0]
@@ -96,7 +97,6 @@ def _write_lists(folder: Path, count: int, dim: int) -> None:
                     file.write(values.tobytes())
                     ends[number] += values.nbytes
     del owners
-    (folder / OWNERS).unlink()
 
 
 def _head(empty: bytes, sizes: npt.NDArray[np.int64], code: int) -> bytes:
@@ -154,7 +154,7 @@ class ExactSearch:
 
 
 class ListSearch:
-    """Compares a query with the vectors of the lists whose centres are nearest; of some rows with all."""
+    """Compares a query with the vectors of the lists whose centres are nearest to it."""
 
     def __init__(self, folder: Path, count: int, dim: int) -> None:
         self._faiss = import_faiss()
@@ -166,15 +166,21 @@ class ListSearch:
             raise FormatError(
                 f"{folder / INDEX}: holds {self._index.ntotal} vectors of {self._index.d}, not {count} of {dim}"
             )
+        self._owners: npt.NDArray[np.int32] = np.memmap(folder / OWNERS, dtype="<i4", mode="r", shape=count)
 
     def nearest(self, query: Vectors, count: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
         """Cosines (K,) and rows (K,) of the vectors nearest to a query (D,), of all of them or of some rows."""
         faiss, settings = self._faiss, {"nprobe": PROBES}
         if rows is not None:
+            # Only lists that hold one of the rows; so many of them that they hold enough.
+            lists = np.unique(self._owners[rows]).astype(np.int64)
             wanted = np.zeros(self._index.ntotal, dtype=bool)
             wanted[rows] = True
-            bits = np.packbits(wanted, bitorder="little")
-            settings = {"nprobe": self._index.nlist, "sel": faiss.IDSelectorBitmap(bits)}
+            settings = {
+                "nprobe": min(len(lists), max(PROBES, count)),
+                "sel": faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little")),
+                "quantizer_params": faiss.SearchParameters(sel=faiss.IDSelectorBatch(lists)),
+            }
         cosines, found = self._index.search(query[None], count, params=faiss.SearchParametersIVF(**settings))
         kept = found[0] >= 0  # -1 where there are fewer
         return _in_order(cosines[0][kept], found[0][kept], count)

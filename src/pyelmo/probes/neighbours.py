@@ -4,7 +4,7 @@
     INDEX/sentences.txt     the sentences that hold an occurrence, one a line
     INDEX/sentences.bin     for each of them: where it begins, and its file and line in the text
     INDEX/occurrences.bin   for each occurrence: its sentence, where it stands in it, and its word as a hash
-    INDEX/vectors.f32, or index.faiss: the vectors of the occurrences, see nearest.py
+    INDEX/vectors.f32, or index.faiss and owners.i4: the vectors of the occurrences, see nearest.py
 
 An index is built in constant memory, beside its place, and takes its name when it is whole. All but the manifest is
 mapped when it is read.
@@ -290,7 +290,7 @@ class Index:
         return self.nearest(vector, count=count, word=words[place] if same_word else None)
 
     def nearest(self, vector: Vectors, *, count: int = 10, word: str | None = None) -> list[Neighbour]:
-        """The occurrences nearest to a vector (D,), of any word or of one; exact for one word, whatever the index."""
+        """The occurrences nearest to a vector (D,), of any word or of one."""
         if count < 1:
             raise InputError(f"the number of neighbours is {count}; it must be at least 1")
         rows = None if word is None else np.flatnonzero(self._occurrences["word"] == _hash(word))
