@@ -18,7 +18,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,7 @@ from pyelmo.embed.task import Task
 from pyelmo.embed.workers import KEPT, Advance, Part, Work, import_ray, on_ray, processes
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import check_output, write_text
-from pyelmo.formats.pretrained import Stored, Weights
-from pyelmo.kernels.quantise import Quantised
+from pyelmo.formats.pretrained import checksum
 
 PART_SENTENCES = 5000
 ENGINES = {"processes": processes, "ray": on_ray}
@@ -196,19 +195,7 @@ def _describe(work: Work, embedder: Embedder, found: Scan, part_sentences: int) 
 
 def _fingerprint(embedder: Embedder) -> str:
     """The model by its content: a copy, or the same weights in another format, goes on with the job."""
-    digest = hashlib.sha256(repr(embedder.config).encode())
-    if embedder.lexicon.reads_words and embedder.lexicon.vocab is not None:
-        digest.update("\n".join(embedder.lexicon.vocab).encode("utf-8", "surrogatepass"))
-    model = embedder.pretrained.model
-    weights: Mapping[str, Stored] = model.stored if isinstance(model, Weights) else dict(model.named_parameters())
-    for name in sorted(weights):
-        weight = weights[name]
-        digest.update(name.encode())
-        if isinstance(weight, Quantised):
-            digest.update(weight.values.tobytes() + weight.scales.tobytes())
-        else:
-            digest.update(weight.detach().float().cpu().numpy().tobytes())
-    return digest.hexdigest()
+    return hashlib.sha256((repr(embedder.config) + checksum(embedder.pretrained)).encode()).hexdigest()
 
 
 def _begin(folder: Path, job: dict[str, Any], *, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,6 +81,23 @@ class Pretrained:
         if isinstance(self.model, Weights):
             self.model = self.model.bilm()
         return self.model
+
+
+def checksum(pretrained: Pretrained) -> str:
+    """A model by its content: every weight, and the words of one that reads words. Copies have the same."""
+    digest = hashlib.sha256()
+    if pretrained.lexicon.reads_words and pretrained.lexicon.vocab is not None:
+        digest.update("\n".join(pretrained.lexicon.vocab).encode("utf-8", "surrogatepass"))
+    model = pretrained.model
+    weights: Mapping[str, Stored] = model.stored if isinstance(model, Weights) else dict(model.named_parameters())
+    for name in sorted(weights):
+        weight = weights[name]
+        digest.update(name.encode())
+        if isinstance(weight, Quantised):
+            digest.update(weight.values.tobytes() + weight.scales.tobytes())
+        else:
+            digest.update(weight.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 class _NoRandomFill(TorchFunctionMode):

@@ -1,1 +1,1 @@
-"""What the vectors of an encoder know, layer by layer: senses, parts of speech, contexts, misspellings."""
+"""What the vectors of an encoder know, layer by layer: senses, parts of speech, contexts, misspellings, neighbours."""
