@@ -29,10 +29,11 @@ from report import machine
 from tqdm import tqdm
 
 from pyelmo.errors import PyelmoError
+from pyelmo.files import sha256
 from pyelmo.formats import source
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.probes import suite
-from pyelmo.probes.encoders import checksum, identity, open_encoder
+from pyelmo.probes.encoders import identity, open_encoder
 from pyelmo.probes.figures import Measurement, measure, plain_command, versions
 from pyelmo.text.lines import open_text, read_lines
 from pyelmo.text.tokens import split_sentences, split_words
@@ -61,7 +62,7 @@ def planned(args: argparse.Namespace) -> list[Measurement]:
             sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
         facts = {**identity(source.locate(args.model)), "precision": "float32"}
         for name, path, tokenised in texts:
-            of = {**facts, "text": path.name, "text_sha256": checksum(path)}
+            of = {**facts, "text": path.name, "text_sha256": sha256(path)}
             find = functools.partial(find_perplexity, args, language, path, tokenised)
             found.append(Measurement(f"perplexity {name}", of, find))
     return found

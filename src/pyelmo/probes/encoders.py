@@ -12,7 +12,6 @@ L layers, T tokens, D vector.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 
 from pyelmo.embed.embedder import Precision, load
 from pyelmo.errors import InputError
+from pyelmo.files import sha256
 from pyelmo.formats import source
 from pyelmo.probes import static
 from pyelmo.probes.encoder import Loaded, Vectors, existing, of_whole_words
@@ -118,15 +118,7 @@ def identity(path: Path) -> dict[str, Any]:
     """The name of a model and the checksums of its files; a card may change."""
     files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else path.parent.glob(f"{path.name}.*")
     kept = [file for file in files if file.is_file() and file.suffix != ".md"]
-    return {"model": path.name, "sha256": {file.name: checksum(file) for file in kept}}
-
-
-def checksum(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+    return {"model": path.name, "sha256": {file.name: sha256(file) for file in kept}}
 
 
 def _exact(path: Path) -> dict[str, Any]:

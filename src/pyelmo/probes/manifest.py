@@ -11,6 +11,7 @@ import numpy as np
 
 from pyelmo import __version__
 from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.files import sha256
 from pyelmo.formats.pretrained import read_json
 from pyelmo.probes.nearest import import_faiss
 
@@ -20,9 +21,7 @@ FORMAT, VERSION = "pyelmo neighbours", 1
 
 def write(folder: Path, facts: dict[str, Any]) -> None:
     faiss = import_faiss()
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": _file_sha256(path)} for path in sorted(folder.iterdir())
-    }
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
     versions = {"pyelmo": __version__, "faiss": faiss.__version__, "numpy": np.__version__}
     manifest = {"format": FORMAT, "version": VERSION, **facts, "versions": versions, "files": files}
     manifest["sha256"] = _own_sha256(manifest)
@@ -59,17 +58,9 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
             raise _damaged(path, "it is missing")
         if path.stat().st_size != facts["bytes"]:
             raise _damaged(path, f"it has {path.stat().st_size:,} bytes, not {facts['bytes']:,}")
-        if verify and _file_sha256(path) != facts["sha256"]:
+        if verify and sha256(path) != facts["sha256"]:
             raise _damaged(path, "its checksum is another")
 
 
 def _damaged(path: Path, what: str) -> FormatError:
     return FormatError(f"{path}: the index is damaged: {what}. Copy it anew, or build it again.")
-
-
-def _file_sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
