@@ -144,10 +144,11 @@ def markdown(figures: dict[str, Any]) -> str:
     probes = probe_rows(figures)
     if probes:
         layers = max(len(values) for _, values, _, _ in probes)
-        lines += row("in %", *[f"layer {layer}" for layer in range(layers)], "mean of layers", "without the model")
-        lines += row(*["---"] * (layers + 3))
-        for name, values, mean, plain in probes:
-            lines += row(name, *map(number, values), *[""] * (layers - len(values)), number(mean), plain)
+        mixes = ("mean of layers", "top less the one below")
+        lines += row("in %", *[f"layer {layer}" for layer in range(layers)], *mixes, "without the model")
+        lines += row(*["---"] * (layers + 4))
+        for name, values, mixed, plain in probes:
+            lines += row(name, *map(number, values), *[""] * (layers - len(values)), *map(number, mixed), plain)
         lines.append("")
     for key in ("senses", "senses held out"):
         if key in figures:
@@ -159,23 +160,27 @@ def markdown(figures: dict[str, Any]) -> str:
     return "\n".join([*lines, *[f"- {', '.join(keys)}: {origin}" for origin, keys in origins.items()]])
 
 
-def probe_rows(figures: dict[str, Any]) -> list[tuple[str, list[float], float | None, str]]:
-    """Name, shares by layer, share of the mean of the layers, and what is reached without a model."""
-    rows: list[tuple[str, list[float], float | None, str]] = []
+NO_MIX = (None, None)
+ProbeRow = tuple[str, list[float], tuple[float | None, float | None], str]
+
+
+def probe_rows(figures: dict[str, Any]) -> list[ProbeRow]:
+    """Name, shares by layer, those of the two mixes of layers, and what is reached without a model."""
+    rows: list[ProbeRow] = []
     if "wsd" in figures:
         found = figures["wsd"]["result"]
-        rows.append(("word senses, all sets (F1)", found["f1"], None, f"first sense {found['first_sense']:.1f}"))
-        rows += [(f"word senses, {name}", values, None, "") for name, values in found["by_set"].items()]
-        rows += [(f"word senses, {name}", values, None, "") for name, values in found.get("by_pos", {}).items()]
+        rows.append(("word senses, all sets (F1)", found["f1"], NO_MIX, f"first sense {found['first_sense']:.1f}"))
+        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in found["by_set"].items()]
+        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in found.get("by_pos", {}).items()]
     for key, figure in figures.items():
         if key.startswith("pos"):
             name, found = f"parts of speech, {figure['of']['treebank']}", figure["result"]
-            rows.append((name, found["accuracy"], None, f"most frequent tag {found['baseline']:.1f}"))
+            rows.append((name, found["accuracy"], NO_MIX, f"most frequent tag {found['baseline']:.1f}"))
     for key, name in (("senses", "words with two senses"), ("senses held out", "words with two senses, held out")):
         if key in figures:
             found = figures[key]["result"]
             name = f"{name}, {found['sentences']} sentences"
-            rows.append((name, found["layers"], found["mean"], f"chance {found['chance']:.1f}"))
+            rows.append((name, found["layers"], (found["mean"], found["added"]), f"chance {found['chance']:.1f}"))
     return rows
 
 

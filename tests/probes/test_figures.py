@@ -113,5 +113,5 @@ def test_a_list_is_split_as_the_encoder_s_own_text_was(monkeypatch):
     encoder = NamedEncoder("x", {}, lambda: Loaded(embed=embed, layers=("word",), split="general"))
     found = suite.plan("senses", encoder, "en", [])[0].find()
     assert found["layer_names"] == ["word"]
-    assert found["sentences"] == 80
+    assert found["sentences"] == 160
     assert seen == ["general"]

@@ -26,11 +26,11 @@ def write(tmp_path, text):
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize("held_out", [False, True])
-def test_a_list_in_the_package_has_five_sentences_a_sense_and_two_senses_a_word(language, held_out):
+def test_a_list_in_the_package_has_ten_sentences_a_sense_and_two_senses_a_word(language, held_out):
     found = senses.listed(language, held_out=held_out)
     counts = Counter((occurrence.word, occurrence.sense) for occurrence in found)
-    assert len(found) >= 40
-    assert min(counts.values()) >= 5
+    assert len(found) >= 80
+    assert set(counts.values()) == {10}
     assert set(Counter(word for word, _ in counts).values()) == {2}
     assert all(occurrence.word in occurrence.words[occurrence.place] for occurrence in found)
 
@@ -45,7 +45,7 @@ def test_a_korean_word_stands_alone_among_morphemes(held_out):
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_held_out_list_has_other_sentences(language):
     used, held_out = (senses.listed(language, held_out=choice) for choice in (False, True))
-    assert len(used) == len(held_out)
+    assert {occurrence.word for occurrence in held_out} <= {occurrence.word for occurrence in used}
     assert not {" ".join(o.words) for o in used} & {" ".join(o.words) for o in held_out}
 
 
@@ -88,6 +88,8 @@ def test_the_nearest_other_occurrence_is_found_by_cosine_in_each_layer(tmp_path)
     result = senses.evaluate(embed, occurrences)
     assert result.layers == (100.0, 0.0)
     assert result.mean == 75.0  # of the means (1, 0), (4.5, 1), (0.5, 0.55), (0, 5) the third is nearest to the second
+    # The differences are (0, 0), (-9, 0), (1, -0.9), (-2, -8): the first has no nearest, the second's is wrong.
+    assert result.added == pytest.approx(100 * (1 / 3 + 0 + 1 + 1) / 4)
     assert result.by_word == {"bank": 75.0}
     assert result.chance == pytest.approx(100 / 3)
     assert result.sentences == 4
@@ -97,9 +99,10 @@ def test_a_layer_without_context_is_no_better_than_chance(tmp_path):
     occurrences = senses.read_occurrences(write(tmp_path, LIST), "en")
     result = senses.evaluate(lambda sentences: (np.ones((1, len(words), 3)) for words in sentences), occurrences)
     assert result.layers == pytest.approx([result.chance])
+    assert result.added is None
 
 
 def test_an_embedder_is_an_encoder():
     result = senses.evaluate(make_embedder().stream, senses.listed("en"))
     assert len(result.layers) == 3
-    assert result.sentences == 80
+    assert result.sentences == 160

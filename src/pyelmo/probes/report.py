@@ -70,7 +70,9 @@ def _scws(result: Result) -> Part:
 
 def _senses(result: Result) -> Part:
     rows = [(number(value),) for value in result["layers"]]
-    return Part(result["layers"], rows, {"chance": result["chance"]}, [("mean of layers", (number(result["mean"]),))])
+    mixes = {"mean of layers": result["mean"], "top less the one below": result["added"]}
+    more: list[tuple[str, Row]] = [(name, (number(value),)) for name, value in mixes.items() if value is not None]
+    return Part(result["layers"], rows, {"chance": result["chance"]}, more)
 
 
 def _typos(result: Result) -> Part:

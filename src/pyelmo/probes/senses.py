@@ -1,7 +1,7 @@
 """Words with two senses: is the nearest other occurrence of a word one of the same sense?
 
-The lists (senses.en.tsv, senses.ko.tsv, and held-out ones to be used once, when a model has been chosen) have a line
-for each sentence: word, sense, and the sentence with the word between asterisks.
+The lists (senses.en.tsv, senses.ko.tsv, and held-out ones, written when the models in the box had been chosen) have a
+line for each sentence: word, sense, and the sentence with the word between asterisks.
 
 L layers, N sentences of a word, D vector.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -39,18 +38,23 @@ class SensesResult:
 
     layers: tuple[float, ...]
     mean: float  # for the plain mean of the layers
-    by_word: dict[str, float]  # for the same mean
+    added: float | None  # for what the top layer adds to the one below, where there is one
+    by_word: dict[str, float]  # for the mean
     chance: float  # for a neighbour drawn by lot
     sentences: int
 
 
 def listed(language: str, *, held_out: bool = False, split: str | None = None) -> list[Occurrence]:
     """The list of a language ("en", "ko") that comes with the package, split by its rules or by those of `split`."""
-    name = f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv"
-    with resources.as_file(resources.files("pyelmo.probes").joinpath(name)) as path:
-        if not path.is_file():
-            raise NotFoundError(f"there is no list of words with two senses for the language {language!r}")
-        return read_occurrences(path, split or language)
+    return read_occurrences(list_path(language, held_out=held_out), split or language)
+
+
+def list_path(language: str, *, held_out: bool = False) -> Path:
+    """The file of a list that comes with the package."""
+    path = Path(__file__).with_name(f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv")
+    if not path.is_file():
+        raise NotFoundError(f"there is no list of words with two senses for the language {language!r}")
+    return path
 
 
 def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
@@ -96,15 +100,19 @@ def read_marks(sentence: str, language: str) -> tuple[list[str], list[int]]:
 
 
 def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
-    """The probe's shares, by layer and for the mean of the layers."""
+    """The probe's shares: by layer, for the mean of the layers, and for the top layer less the one below.
+
+    A layer with a skip connection is the one below plus what it found itself; the difference is the latter alone.
+    """
     if not occurrences:
         raise InputError("the list of words with two senses is empty")
     layers = np.stack(list(at_places(embed, occurrences)), axis=1)  # (L, N, D)
-    kinds = np.concatenate([layers, layers.mean(0, keepdims=True)])  # (L + 1, N, D)
+    mixes = [layers.mean(0), *([layers[-1] - layers[-2]] if len(layers) > 1 else [])]
+    kinds = np.concatenate([layers, mixes])  # (L + 2, N, D)
     groups: dict[str, list[int]] = defaultdict(list)
     for row, occurrence in enumerate(occurrences):
         groups[occurrence.word].append(row)
-    right = np.zeros(kinds.shape[:2])  # (L + 1, N)
+    right = np.zeros(kinds.shape[:2])  # (L + 2, N)
     chance = np.zeros(len(occurrences))
     for rows in groups.values():
         senses = np.array([occurrences[row].sense for row in rows])
@@ -112,11 +120,13 @@ def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
         nearest = _nearest_others(kinds[:, rows])
         right[:, rows] = (nearest & same).sum(2) / nearest.sum(2)
         chance[rows] = (same.sum(1) - 1) / (len(rows) - 1)
-    shares = 100 * right.mean(1)
+    shares = (100 * right.mean(1)).tolist()
+    mean = len(layers)
     return SensesResult(
-        layers=tuple(shares[:-1].tolist()),
-        mean=float(shares[-1]),
-        by_word={word: 100 * float(right[-1, rows].mean()) for word, rows in groups.items()},
+        layers=tuple(shares[:mean]),
+        mean=shares[mean],
+        added=shares[mean + 1] if len(layers) > 1 else None,
+        by_word={word: 100 * float(right[mean, rows].mean()) for word, rows in groups.items()},
         chance=100 * float(chance.mean()),
         sentences=len(occurrences),
     )

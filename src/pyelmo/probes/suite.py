@@ -19,6 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from pyelmo.errors import InputError, NotFoundError
+from pyelmo.files import sha256
 from pyelmo.probes import pos, scws, senses, typos, wic, wsd, wsd_data
 from pyelmo.probes.encoder import Encoder, Vectors
 from pyelmo.probes.encoders import NamedEncoder
@@ -85,7 +86,8 @@ def plan(
         return [measurement("scws", find_scws, look("**/[sS][cC][wW][sS]/ratings.txt", "SCWS"))]
     if probe == "senses":
         kinds = {"senses": False, **({"senses held out": True} if held_out else {})}
-        return [measurement(key, find_senses, language, kind) for key, kind in kinds.items()]
+        lists = {key: sha256(senses.list_path(language, held_out=kind)) for key, kind in kinds.items()}
+        return [measurement(key, find_senses, language, kind, list=lists[key]) for key, kind in kinds.items()]
     treebank, start = next(iter(TREEBANKS[language].items()))
     try:
         text: Path | None = look(f"**/{start}test.conllu", treebank)
