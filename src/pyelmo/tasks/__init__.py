@@ -1,0 +1,1 @@
+"""Downstream tasks on top of the vectors: their data, their networks and how they are scored."""
