@@ -1,4 +1,7 @@
-"""Drawings as SVG text that needs nothing from outside: lines by layer, and a map of points. All text is escaped."""
+"""Drawings as SVG text that needs nothing from outside: lines by layer, a map of points, shares of layers.
+
+All text is escaped.
+"""
 
 from __future__ import annotations
 
@@ -105,4 +108,36 @@ def point_map(points: Sequence[tuple[float, float]], labels: Sequence[str], belo
         parts.append(f"<text x='{x + 9:.1f}' y='{label + 4:.1f}'>{number + 1} {escape(labels[number])}</text>")
     for row, line in enumerate(below):
         parts.append(f"<text x='8' y='{height + 18 * row + 16}'>{escape(line)}</text>")
+    return "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class Row:
+    """The share of each layer, from the first to the last."""
+
+    name: str
+    shares: Sequence[float]
+
+
+def share_grid(rows: Sequence[Row]) -> str:
+    """Squares as dark as a share is large, with its number: a row for each mix, the first layer on the left."""
+    cell, label, gap = 64, 300, 4
+    columns = max(len(row.shares) for row in rows)
+    width, height = label + columns * (cell + gap), 24 + len(rows) * (cell // 2 + gap)
+    parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' role='img' {FONT}>"]
+    parts += [
+        f"<text x='{label + column * (cell + gap) + cell / 2:.0f}' y='14' text-anchor='middle'>layer {column}</text>"
+        for column in range(columns)
+    ]
+    for number, row in enumerate(rows):
+        y = 20 + number * (cell // 2 + gap)
+        parts.append(f"<text x='{label - 8}' y='{y + 20}' text-anchor='end'>{escape(row.name)}</text>")
+        for column, share in enumerate(row.shares):
+            x = label + column * (cell + gap)
+            parts.append(
+                f"<rect x='{x}' y='{y}' width='{cell}' height='{cell // 2}' fill='{COLOURS[0]}' "
+                f"fill-opacity='{share:.3f}' stroke='#999'/>"
+                f"<text x='{x + cell / 2:.0f}' y='{y + 20}' text-anchor='middle' "
+                f"fill='{'#fff' if share > 0.5 else '#222'}'>{share:.2f}</text>"
+            )
     return "".join([*parts, "</svg>"])

@@ -1,9 +1,9 @@
 """A task's network with all that it needs for raw text, as a folder.
 
-    config.json          the task, its settings, and which encoder: by name and checksum, not by its weights
-    vocab.json           words of the static table, labels, and what else the task learnt
-    model.safetensors    weights
-    encoder/             the biLM in pyelmo's own format, where it was trained with the network
+config.json          the task, its settings, and which encoder: by name and checksum, not by its weights
+vocab.json           words of the static table, labels, and what else the task learnt
+model.safetensors    weights
+encoder/             the biLM in pyelmo's own format, where it was trained with the network
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class TaskModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return self.representation.words.weight.device
+        weight: Tensor = self.representation.words.weight
+        return weight.device
 
     def loss(self, examples: Sequence[Example]) -> Tensor:
         """The mean loss of some examples, with the mixes' penalty."""

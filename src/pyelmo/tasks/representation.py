@@ -19,7 +19,7 @@ from pyelmo.model.elmo import drop_marks
 from pyelmo.model.scalar_mix import ScalarMix
 from pyelmo.tasks.cache import Layers, Words
 from pyelmo.tasks.task import ElmoSettings, Example, Inputs, Sizes, WordSettings
-from pyelmo.vectors.static import StaticVectors
+from pyelmo.vectors.static import StaticVectors, Vectors
 
 KEPT = 100_000  # of a file of vectors, those of its first (most frequent) words go into a model
 
@@ -33,7 +33,7 @@ class Shape:
 
 
 class Representation(nn.Module):
-    """A table of static vectors, whose row 0 stands for all other words, and a mix for each place where ELMo comes in."""
+    """A table of static vectors, whose row 0 stands for all other words, and a mix for each place of ELMo."""
 
     def __init__(self, table: Tensor, words: WordSettings, shape: Shape | None, elmo: ElmoSettings) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def word_table(
 ) -> tuple[tuple[str, ...], Tensor]:  # (V + 1, D)
     """The words of a table and its rows: those of the file, and new ones where there is none or it is tuned."""
     counts = Counter(word for words in train for word in words)
-    known: dict[str, Sequence[float]] = {}
+    known: dict[str, Vectors] = {}
     if vectors is not None:
         known = dict(zip(vectors.words[:KEPT], vectors.matrix, strict=False))
         for word in dict.fromkeys([*counts, *(word for words in others for word in words)]):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pyelmo.errors import ConfigError, FormatError, InputError
 from pyelmo.tasks.spans import Counts
+from pyelmo.text.lines import existing
 
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
 TASKS = ("ner", "srl", "sentiment")  # one file each
@@ -133,7 +134,7 @@ class Task:
     paper: float  # the paper's relative error reduction by ELMo, in percent
     paper_set: str  # ... and the set it was measured on
     recipe: type[Recipe]
-    read: Callable[[Path, Any], list[Example]]  # a file by the recipe's data settings
+    read: Callable[[Path, Any, bool], list[Example]]  # a file by the recipe's data settings, and whether to train on it
     learn: Callable[[Sequence[Example]], Vocabularies]  # labels and the like; the words are learnt for all tasks
     build: Callable[[Any, Sizes, Vocabularies], Any]  # the recipe's network settings -> a Network
     # Labels wanted and given of one example -> its part of the score. Where each has one answer, f1 is the accuracy.
@@ -156,9 +157,9 @@ def whole_sentence(words: tuple[str, ...], vocabularies: Vocabularies) -> list[E
 
 
 def read_examples(task: Task, path: str | Path, settings: DataSettings, labels: Iterable[str] | None) -> list[Example]:
-    """The examples of a file, none of them without words; with `labels`, checked to have no others."""
-    path = Path(path)
-    examples = task.read(path, settings)
+    """The examples of a file to train on, or with the `labels` of training, of any other."""
+    path = existing(path)
+    examples = task.read(path, settings, labels is None)
     if not examples:
         raise FormatError(f"{path}: no sentences in it. Is it empty, or of another format?")
     if labels is not None and settings.unseen == "error":
