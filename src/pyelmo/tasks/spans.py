@@ -1,10 +1,12 @@
 """Labels of words <-> spans, and how many spans are right: as conlleval and as the CoNLL-2005 scorer count them.
 
-words    He  lives  in  New    York   .
-bio      O   O      O   B-LOC  I-LOC  O     IOB2: B begins every span
-iob1     O   O      O   I-LOC  I-LOC  O     B only where a span of the same label ends right before
-bioul    O   O      O   B-LOC  L-LOC  O     L is the last word, U a span of one word
-span     Span(3, 5, "LOC")
+    words    He  lives  in  New    York   .
+    bio      O   O      O   B-LOC  I-LOC  O     IOB2: B begins every span
+    iob1     O   O      O   I-LOC  I-LOC  O     B only where a span of the same label ends right before
+    bioul    O   O      O   B-LOC  L-LOC  O     L is the last word, U a span of one word
+    span     Span(3, 5, "LOC")
+
+Three spellings of the same spans; a network learns one, files hold any.
 """
 
 from __future__ import annotations
