@@ -15,7 +15,14 @@ from pyelmo.training.recipe import TASK, read_settings
 
 NAMES = {"PER": ["Ann Lee", "Bob", "Kim Roh", "Sue", "Max"], "LOC": ["Paris", "New York", "Seoul", "Rome"]}
 PATTERNS = ["{PER} lives in {LOC} .", "{LOC} is far from {LOC} .", "{PER} met {PER} .", "It rained in {LOC} today ."]
-TINY = ["training.epochs=3", "training.batch=8", "network.hidden=8", "words.dim=8", "words.min_count=1"]
+TINY = [
+    "training.epochs=3",
+    "training.batch=8",
+    "network.hidden=[8,8]",
+    "network.characters=8",
+    "words.dim=8",
+    "words.min_count=1",
+]
 
 
 def sentences(count: int, seed: int) -> str:

@@ -106,6 +106,8 @@ def train(
     for part, path in zip(PARTS, plan.data, strict=False):
         learnt = task.learn(parts["train"]) if parts else {}
         parts[part] = read_examples(task, path, plan.recipe.data, learnt.get("labels"))
+    if len(parts["train"]) < 2:
+        raise InputError(f"{plan.data[0]}: one example is too little to train on")
     _open_folder(output, facts, origin or {}, force=force)
     about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
     layers = None
@@ -187,10 +189,10 @@ def _open_tuned(source: str, language: str, device: str) -> Embedder:
 
 
 def some(examples: Sequence[Example], fraction: float, seed: int) -> list[Example]:
-    """A random share of examples, one at least, in their order; a larger share of the same seed holds a smaller one."""
+    """A random share of examples, two at least, in their order; a larger share of the same seed holds a smaller one."""
     if fraction == 1:
         return list(examples)
-    count = max(1, round(fraction * len(examples)))
+    count = max(2, round(fraction * len(examples)))
     return [examples[row] for row in sorted(np.random.default_rng(seed).permutation(len(examples))[:count])]
 
 

@@ -104,6 +104,8 @@ def epoch_batches(lengths: Sequence[int], size: int, seed: int, epoch: int) -> l
     for start in range(0, len(order), size * WINDOW):
         window = sorted(order[start : start + size * WINDOW], key=lambda row: lengths[row])
         batches += [window[first : first + size] for first in range(0, len(window), size)]
+    if len(batches) > 1 and len(batches[-1]) == 1:  # batch normalisation needs two
+        batches[-2] += batches.pop()
     return [batches[place] for place in random.permutation(len(batches))]
 
 
@@ -152,7 +154,9 @@ def _set_rate(optimiser: torch.optim.Optimizer, position: Position, settings: Tr
 
 
 def _trained(model: TaskModel) -> dict[str, Tensor]:
-    return {name: parameter.data for name, parameter in model.named_parameters() if parameter.requires_grad}
+    """What changes in training: parameters, and the running means of batch normalisation."""
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in frozen}
 
 
 def _save(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, position: Position) -> None:

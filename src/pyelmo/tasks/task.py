@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import torch
 from torch import Tensor
 
 from pyelmo.errors import ConfigError, FormatError, InputError
@@ -154,6 +155,14 @@ def find(name: str) -> Task:
 def whole_sentence(words: tuple[str, ...], vocabularies: Vocabularies) -> list[Example]:
     """The one example of a sentence, for tasks that ask nothing else about it."""
     return [Example(words)]
+
+
+def padded(rows: Sequence[Sequence[int]], mask: Tensor) -> Tensor:  # (B, T)
+    """Numbers of words as a tensor of the mask's shape, 0 after the end."""
+    values = torch.zeros(mask.shape, dtype=torch.long)
+    for row, numbers in enumerate(rows):
+        values[row, : len(numbers)] = torch.tensor(numbers)
+    return values.to(mask.device)
 
 
 def read_examples(task: Task, path: str | Path, settings: DataSettings, labels: Iterable[str] | None) -> list[Example]:
