@@ -14,7 +14,7 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,8 @@ def train(
     if not 0 < plan.fraction <= 1 or plan.seeds < 1:
         raise InputError(f"fraction {plan.fraction} must be above 0 and at most 1, and seeds {plan.seeds} at least 1")
     task = find(plan.task)
+    if plan.vectors is None:  # there is nothing yet that could be left as it is
+        plan = replace(plan, recipe=replace(plan.recipe, words=replace(plan.recipe.words, tune=True)))
     encoder = open_encoder(plan.encoder, device=device) if plan.encoder else None
     facts = {
         "task": plan.task,

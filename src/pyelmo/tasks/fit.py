@@ -105,7 +105,8 @@ def epoch_batches(lengths: Sequence[int], size: int, seed: int, epoch: int) -> l
         window = sorted(order[start : start + size * WINDOW], key=lambda row: lengths[row])
         batches += [window[first : first + size] for first in range(0, len(window), size)]
     if len(batches) > 1 and len(batches[-1]) == 1:  # batch normalisation needs two
-        batches[-2] += batches.pop()
+        last = batches.pop()
+        batches[-1] += last
     return [batches[place] for place in random.permutation(len(batches))]
 
 

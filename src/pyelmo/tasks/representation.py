@@ -64,7 +64,7 @@ class Representation(nn.Module):
     def weights(self) -> dict[str, dict[str, object]]:
         """What the mixes have learnt: the share of each layer, and gamma."""
         return {
-            place: {"weights": mix.logits.detach().softmax(0).tolist(), "gamma": float(mix.gamma)}
+            place: {"weights": mix.logits.detach().softmax(0).tolist(), "gamma": float(mix.gamma.detach())}
             for place, mix in self.mixes.items()
             if isinstance(mix, ScalarMix)
         }

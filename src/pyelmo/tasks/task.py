@@ -78,7 +78,7 @@ class ElmoSettings:
 class WordSettings:
     """The table of static vectors: those of a file, or new ones where none is given."""
 
-    tune: bool = False  # train those of a file too
+    tune: bool = False  # train those of a file too; new ones are trained always
     dim: int = 100  # of new vectors; 0 for none
     min_count: int = 2  # a word that comes less often in the training data has no new vector
 
