@@ -44,8 +44,14 @@ def run(tmp_path: Path, name: str, text: str, *changes: str) -> Path:
 
 
 def test_sentiment_of_trees_with_and_without_phrases(tmp_path, ner_data):
-    changes = ["network.hidden=8", "network.input_dropout=0.0", "network.dropout=0.0", "training.batch=18"]
-    changes += ["training.patience=30", "data.phrases=true", "data.binary=true"]
+    changes = ["network.hidden=8", "network.input_dropout=0.0", "network.dropout=0.0", "training.batch=9"]
+    changes += [
+        "training.patience=40",
+        "training.epochs=40",
+        "training.lr=0.01",
+        "data.phrases=true",
+        "data.binary=true",
+    ]
     model = load(run(tmp_path, "sentiment", SST, *changes))
     assert [model.task.show(found) for found in model.predict(["A great film", "A dull film"])] == [
         "1: A great film",

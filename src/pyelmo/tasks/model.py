@@ -148,9 +148,10 @@ def about_encoder(source: str, encoder: NamedEncoder) -> dict[str, Any]:
 def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
     """A saved model, or the best of a run's; `encoder` says where its encoder lies now."""
     folder = find_model(Path(path))
-    config, vocabularies = read_json(folder / CONFIG), read_json(folder / VOCAB)
+    config = read_json(folder / CONFIG)
     if config.get("format") != "pyelmo-task" or config.get("version") != 1:
         raise FormatError(f"{folder / CONFIG}: not the config of a task model of version 1")
+    vocabularies = read_json(folder / VOCAB)
     try:
         task = tasks.find(config["task"])
         recipe = from_dict(task.recipe, config["recipe"])
