@@ -68,6 +68,9 @@ def test_runs_on_other_data_or_another_fraction_are_not_compared(tmp_path):
     found = table.rows([table.read_run(one), table.read_run(part)])
     assert [row.absolute for row in found] == [None, None]
     assert "(10 %)" in table.markdown(found)
+    picture = table.curve_picture(found)
+    assert ("ner, wnut: no encoder" in picture, picture.count("<circle"), ">10<" in picture) == (True, 2, True)
+    assert table.curve_picture(found[:1]) is None
 
 
 def test_the_bootstrap_of_known_cases():

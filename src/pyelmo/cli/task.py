@@ -133,7 +133,8 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 def _evaluate(args: argparse.Namespace) -> None:
     from pyelmo.tasks import load
 
-    folders = sorted(path.parent for path in Path(args.model).glob("seed-*/result.json")) or [Path(args.model)]
+    results = sorted(Path(args.model).glob("seed-*/result.json"), key=lambda path: int(path.parent.name[5:]))
+    folders = [path.parent for path in results] or [Path(args.model)]
     found = []
     for folder in folders:
         model = load(folder, encoder=args.encoder, device=check_device(args.device) or "cpu")

@@ -1,4 +1,4 @@
-"""Drawings as SVG text that needs nothing from outside: lines by layer, a map of points, shares of layers.
+"""Drawings as SVG text that needs nothing from outside: lines by layer, a map of points, shares of layers, curves.
 
 All text is escaped.
 """
@@ -112,14 +112,14 @@ def point_map(points: Sequence[tuple[float, float]], labels: Sequence[str], belo
 
 
 @dataclass(frozen=True)
-class Row:
+class Shares:
     """The share of each layer, from the first to the last."""
 
     name: str
     shares: Sequence[float]
 
 
-def share_grid(rows: Sequence[Row]) -> str:
+def share_grid(rows: Sequence[Shares]) -> str:
     """Squares as dark as a share is large, with its number: a row for each mix, the first layer on the left."""
     cell, label, gap = 64, 300, 4
     columns = max(len(row.shares) for row in rows)
@@ -140,4 +140,42 @@ def share_grid(rows: Sequence[Row]) -> str:
                 f"<text x='{x + cell / 2:.0f}' y='{y + 20}' text-anchor='middle' "
                 f"fill='{'#fff' if share > 0.5 else '#222'}'>{share:.2f}</text>"
             )
+    return "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points (x, y) with x above 0."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def curves(drawn: Sequence[Curve], across: str, up: str) -> str:
+    """Curves over an axis whose steps multiply, with a mark at each x that a curve has."""
+    points = [point for curve in drawn for point in curve.points]
+    places = sorted({x for x, _ in points})
+    low, high, step = _scale([y for _, y in points])
+    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    first, last = math.log(places[0]), math.log(places[-1])
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        share = (math.log(x) - first) / (last - first) if last > first else 0.5
+        return _LEFT + width * share, _TOP + height * (high - y) / (high - low)
+
+    full = _HEIGHT + 18 * (len(drawn) + 1)
+    parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {full}' role='img' {FONT}>"]
+    for mark in range(round((high - low) / step) + 1):
+        _, y = at(places[0], low + mark * step)
+        parts.append(f"<line x1='{_LEFT}' x2='{_WIDTH - _RIGHT}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>")
+        parts.append(f"<text x='{_LEFT - 6}' y='{y + 4:.1f}' text-anchor='end'>{low + mark * step:.4g}</text>")
+    for place in places:
+        parts.append(f"<text x='{at(place, low)[0]:.1f}' y='{_HEIGHT - 12}' text-anchor='middle'>{place:g}</text>")
+    for number, curve in enumerate(drawn):
+        colour, ends = COLOURS[number % len(COLOURS)], [at(x, y) for x, y in sorted(curve.points)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in ends)
+        parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='2'/>")
+        parts += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'/>" for x, y in ends]
+        parts += _legend(number, curve.name, f"stroke='{colour}' stroke-width='3'")
+    parts.append(f"<text x='{_LEFT}' y='{full - 6}'>across: {escape(across)}; up: {escape(up)}</text>")
     return "".join([*parts, "</svg>"])

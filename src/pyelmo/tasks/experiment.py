@@ -126,6 +126,8 @@ def train(
         folder = output / f"seed-{seed}"
         if not (folder / RESULT).is_file():
             folder.mkdir(exist_ok=True)
+            for part in folder.glob(".*.part"):  # what a killed run was writing
+                shutil.rmtree(part, ignore_errors=True)
             report = Report(folder, say, tensorboard=tensorboard)
             _train_seed(material, seed, plan.fraction, folder, report, device, progress)
         results.append(json.loads((folder / RESULT).read_text("utf-8")))

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.files import write_text
 from pyelmo.formats.pretrained import read_json
-from pyelmo.probes.svg import Row as SvgRow
-from pyelmo.probes.svg import share_grid
+from pyelmo.probes.svg import Curve, Shares, curves, share_grid
 from pyelmo.tasks.task import find
 
 RESAMPLES = 10_000
@@ -178,14 +177,16 @@ def markdown(found: Sequence[Row]) -> str:
 
 
 def write(runs: Sequence[Run], path: Path, *, resamples: int = RESAMPLES) -> list[Path]:
-    """The table as Markdown, as JSON beside it, and a picture of the layers where a mix was learnt."""
+    """The table as Markdown, as JSON beside it, and pictures of learnt mixes and of the amount of data."""
     found = rows(runs, resamples=resamples)
     write_text(path.with_suffix(".md"), markdown(found))
     write_text(path.with_suffix(".json"), json.dumps([asdict(row) for row in found], indent=1) + "\n")
     written = [path.with_suffix(".md"), path.with_suffix(".json")]
-    if picture := layers_picture(runs):
-        write_text(path.with_suffix(".svg"), picture)
-        written.append(path.with_suffix(".svg"))
+    for end, picture in (("", layers_picture(runs)), ("-curve", curve_picture(found))):
+        if picture:
+            place = path.with_name(f"{path.stem}{end}.svg")
+            write_text(place, picture)
+            written.append(place)
     return written
 
 
@@ -197,8 +198,20 @@ def layers_picture(runs: Sequence[Run]) -> str | None:
             shares = [result["layers"][place]["weights"] for result in run.results]
             if len(shares[0]) > 1:
                 means = np.mean(shares, axis=0).tolist()
-                drawn.append(SvgRow(f"{run.folder.name}: {place} of {run.facts['task']}", means))
+                drawn.append(Shares(f"{run.folder.name}: {place} of {run.facts['task']}", means))
     return share_grid(drawn) if drawn else None
+
+
+def curve_picture(found: Sequence[Row]) -> str | None:
+    """The paper's Figure 1: the score by the share of training data, where runs differ in it."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in found:
+        name = f"{row.task}, {row.data}: {row.encoder or 'no encoder'}{f' ({row.elmo})' if row.elmo else ''}"
+        lines.setdefault(name, []).append((100 * row.fraction, row.score))
+    if len({row.fraction for row in found}) < 2:
+        return None
+    drawn = [Curve(name, points) for name, points in lines.items()]
+    return curves(drawn, "training data in percent", " and ".join(dict.fromkeys(row.metric for row in found)))
 
 
 def _number(mean: float, deviation: float | None) -> str:
