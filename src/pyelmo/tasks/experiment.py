@@ -25,7 +25,7 @@ from pyelmo.config import to_dict
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import sha256, write_text
-from pyelmo.probes.encoders import identity, open_encoder
+from pyelmo.probes.encoders import NamedEncoder, identity, open_encoder
 from pyelmo.probes.figures import versions
 from pyelmo.tasks import cache
 from pyelmo.tasks.fit import CHECKPOINT, fit
@@ -54,16 +54,21 @@ class Plan:
     fraction: float = 1.0  # of the training examples
     seeds: int = 1
 
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.data) <= 3:
+            raise InputError(f"data: give two files or three (train, dev, test), got {len(self.data)}")
+        if not 0 < self.fraction <= 1 or self.seeds < 1:
+            raise InputError(f"fraction {self.fraction} is not above 0 and at most 1, or seeds {self.seeds} below 1")
+
 
 @dataclass(frozen=True)
 class _Material:
     """All that the seeds of a run share."""
 
     task: Task
-    recipe: Recipe
+    plan: Plan
     parts: dict[str, list[Example]]
     learnt: Vocabularies
-    source: str | None  # the encoder's name or path
     about: dict[str, Any] | None  # the encoder, as a saved model names it
     layers: cache.Layers | None
     vectors: StaticVectors | None
@@ -86,61 +91,66 @@ def train(
     Vectors of a frozen encoder are kept in `cache_folder` (default: `cache` beside the run). `origin` (a command) is
     written down with the run.
     """
-    output = Path(output)
-    if not 2 <= len(plan.data) <= 3:
-        raise InputError(f"data: give two files or three (train, dev, test), got {len(plan.data)}")
-    if not 0 < plan.fraction <= 1 or plan.seeds < 1:
-        raise InputError(f"fraction {plan.fraction} must be above 0 and at most 1, and seeds {plan.seeds} at least 1")
+    output, place = Path(output), cache_folder
     task = find(plan.task)
     if plan.vectors is None:  # there is nothing yet that could be left as it is
         plan = replace(plan, recipe=replace(plan.recipe, words=replace(plan.recipe.words, tune=True)))
     encoder = open_encoder(plan.encoder, device=device) if plan.encoder else None
-    facts = {
+    parts = _read_parts(task, plan)
+    _open_folder(output, _facts(plan, encoder), origin or {}, force=force)
+    layers = None
+    if encoder is not None and not plan.recipe.elmo.tune:
+        layers = cache.cached(
+            encoder, [example.words for part in parts.values() for example in part],
+            Path(place) if place else output.parent / "cache", language=plan.recipe.data.language,
+            precision=plan.recipe.elmo.precision, progress=progress,
+        )  # fmt: skip
+    about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
+    vectors = StaticVectors.load(plan.vectors) if plan.vectors else None
+    material = _Material(task, plan, parts, task.learn(parts["train"]), about, layers, vectors)
+    for seed in range(1, plan.seeds + 1):
+        folder = output / f"seed-{seed}"
+        if not (folder / RESULT).is_file():
+            folder.mkdir(exist_ok=True)
+            for unfinished in folder.glob(".*.part"):  # what a killed run was writing
+                shutil.rmtree(unfinished, ignore_errors=True)
+            _train_seed(material, seed, folder, Report(folder, say, tensorboard=tensorboard), device, progress)
+    run = read_run(output)
+    if picture := layers_picture([run]):
+        write_text(output / PICTURE, picture)
+    return run.results[: plan.seeds]
+
+
+def _read_parts(task: Task, plan: Plan) -> dict[str, list[Example]]:
+    """The examples of each file; labels that training lacks are noticed now."""
+    parts: dict[str, list[Example]] = {}
+    for part, path in zip(PARTS, plan.data, strict=False):
+        labels = task.learn(parts["train"])["labels"] if parts else None
+        parts[part] = read_examples(task, path, plan.recipe.data, labels)
+    if len(parts["train"]) < 2:
+        raise InputError(f"{plan.data[0]}: one example is too little to train on")
+    return parts
+
+
+def _facts(plan: Plan, encoder: NamedEncoder | None) -> dict[str, Any]:
+    """What makes two runs the same."""
+    return {
         "task": plan.task,
-        "data": {part: _file(path) for part, path in zip(PARTS, plan.data, strict=False)},
+        "data": {
+            part: {"file": Path(path).name, "sha256": sha256(Path(path))}
+            for part, path in zip(PARTS, plan.data, strict=False)
+        },
         "encoder": encoder.facts if encoder else None,
         "encoder_name": encoder.name if encoder else None,
         "vectors": identity(existing(plan.vectors)) if plan.vectors else None,
         "fraction": plan.fraction,
         "recipe": to_dict(plan.recipe),
     }
-    parts: dict[str, list[Example]] = {}
-    for part, path in zip(PARTS, plan.data, strict=False):
-        learnt = task.learn(parts["train"]) if parts else {}
-        parts[part] = read_examples(task, path, plan.recipe.data, learnt.get("labels"))
-    if len(parts["train"]) < 2:
-        raise InputError(f"{plan.data[0]}: one example is too little to train on")
-    _open_folder(output, facts, origin or {}, force=force)
-    about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
-    layers = None
-    if encoder is not None and not plan.recipe.elmo.tune:
-        layers = cache.cached(
-            encoder, [example.words for part in parts.values() for example in part],
-            Path(cache_folder) if cache_folder else output.parent / "cache", language=plan.recipe.data.language,
-            precision=plan.recipe.elmo.precision, progress=progress,
-        )  # fmt: skip
-    vectors = StaticVectors.load(plan.vectors) if plan.vectors else None
-    material = _Material(task, plan.recipe, parts, task.learn(parts["train"]), plan.encoder, about, layers, vectors)
-    results = []
-    for seed in range(1, plan.seeds + 1):
-        folder = output / f"seed-{seed}"
-        if not (folder / RESULT).is_file():
-            folder.mkdir(exist_ok=True)
-            for part in folder.glob(".*.part"):  # what a killed run was writing
-                shutil.rmtree(part, ignore_errors=True)
-            report = Report(folder, say, tensorboard=tensorboard)
-            _train_seed(material, seed, plan.fraction, folder, report, device, progress)
-        results.append(json.loads((folder / RESULT).read_text("utf-8")))
-    if picture := layers_picture([read_run(output)]):
-        write_text(output / PICTURE, picture)
-    return results
 
 
-def _train_seed(
-    material: _Material, seed: int, fraction: float, folder: Path, report: Report, device: str, progress: bool
-) -> None:
+def _train_seed(material: _Material, seed: int, folder: Path, report: Report, device: str, progress: bool) -> None:
     began = time.monotonic()
-    train = some(material.parts["train"], fraction, seed)
+    train = some(material.parts["train"], material.plan.fraction, seed)
     model = _new_model(material, train, seed, device)
     position = fit(model, train, material.parts["dev"], seed, folder, report, encoder=material.about, progress=progress)
     model = load(folder / MODEL, device=device)
@@ -159,15 +169,13 @@ def _train_seed(
 
 
 def _new_model(material: _Material, train: Sequence[Example], seed: int, device: str) -> TaskModel:
-    recipe, parts = material.recipe, material.parts
+    recipe, source, parts = material.plan.recipe, material.plan.encoder, material.parts
     others = [example.words for part in parts.values() for example in part] if material.vectors else []
     words, table = word_table(
         material.vectors, dict.fromkeys(example.words for example in train), others, recipe.words, seed
     )
     layers = material.layers
-    embedder = (
-        _open_tuned(material.source, recipe.data.language, device) if material.source and recipe.elmo.tune else None
-    )
+    embedder = _open_tuned(source, recipe.data.language, device) if source and recipe.elmo.tune else None
     shape = None
     if embedder is not None:
         shape = Shape(embedder.config.layers, embedder.config.dim)
@@ -209,10 +217,6 @@ def _answer(model: TaskModel, examples: Sequence[Example], path: Path, progress:
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
     write_text(path, "".join(lines))
     return total
-
-
-def _file(path: str | Path) -> dict[str, str]:
-    return {"file": existing(path).name, "sha256": sha256(Path(path))}
 
 
 def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *, force: bool) -> None:
