@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,41 @@ def test_a_span_is_right_with_its_bounds_and_its_label_and_sentences_add_up():
     assert (total.all.precision, total.all.recall, total.all.f1) == (50.0, 50.0, 50.0)
     assert total.by_label[LOC].f1 == pytest.approx(200 * 0.5 / 1.5)
     assert sum([first, second], SpanCounts()) == total
+
+
+def conlleval(gold, found):
+    """Right, found and gold spans by conlleval's own procedure: word by word, from pairs of neighbouring tags alone."""
+
+    def begins(before, here):
+        return here[0] == "B" or (here[0] == "I" and (before[0] == "O" or before[1:] != here[1:]))
+
+    def ends(before, here):
+        return before[0] != "O" and (here[0] in "BO" or before[1:] != here[1:])
+
+    right = found_count = gold_count = 0
+    inside = False  # of a span that agrees so far
+    pairs = list(zip(["O", *gold, "O"], ["O", *found, "O"], strict=True))
+    for (gold_before, found_before), (gold_here, found_here) in itertools.pairwise(pairs):
+        gold_ends, found_ends = ends(gold_before, gold_here), ends(found_before, found_here)
+        if inside and gold_ends and found_ends and gold_before[1:] == found_before[1:]:
+            right, inside = right + 1, False
+        elif inside and (gold_ends != found_ends or gold_here[1:] != found_here[1:]):
+            inside = False
+        gold_begins, found_begins = begins(gold_before, gold_here), begins(found_before, found_here)
+        if gold_begins and found_begins and gold_here[1:] == found_here[1:]:
+            inside = True
+        gold_count, found_count = gold_count + gold_begins, found_count + found_begins
+    return Counts(right, found_count, gold_count)
+
+
+TAGS = st.sampled_from(["O", "B-LOC", "I-LOC", "B-PER", "I-PER"])
+
+
+@given(st.lists(st.tuples(TAGS, TAGS), max_size=12))
+def test_any_tags_are_counted_as_conlleval_counts_them_word_by_word(pairs):
+    gold, found = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    assert count_spans(to_spans(gold), to_spans(found)).all == conlleval(gold, found)
+    assert count_spans(to_spans(gold, "iob1"), to_spans(found, "iob1")).all == conlleval(gold, found)
 
 
 def test_nothing_found_and_nothing_to_find_is_zero():
