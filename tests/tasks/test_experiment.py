@@ -249,6 +249,13 @@ def test_a_finished_run_gets_more_seeds_and_refuses_other_settings(ner_data, tmp
         train(plan(ner_data), tmp_path / "other")
 
 
+def test_a_run_may_be_called_as_a_model_in_the_box(ner_data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seeds in (1, 2):
+        train(plan(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
+    assert load("en").predict(["Ann"])
+
+
 def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
     def trained(text: str, part: int = 1) -> None:
         (tmp_path / "bad.conll").write_text(text)

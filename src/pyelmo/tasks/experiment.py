@@ -25,11 +25,11 @@ from pyelmo.config import to_dict
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import sha256, write_text
-from pyelmo.probes.encoders import NamedEncoder, identity, open_encoder
+from pyelmo.probes.encoders import NamedEncoder, identity
 from pyelmo.probes.figures import versions
 from pyelmo.tasks import cache
 from pyelmo.tasks.fit import CHECKPOINT, fit
-from pyelmo.tasks.model import MODEL, TaskModel, about_encoder, load
+from pyelmo.tasks.model import MODEL, TaskModel, about_encoder, load, open_named
 from pyelmo.tasks.representation import Shape, word_table
 from pyelmo.tasks.spans import Counts
 from pyelmo.tasks.table import layers_picture, read_run
@@ -95,7 +95,7 @@ def train(
     task = find(plan.task)
     if plan.vectors is None:  # there is nothing yet that could be left as it is
         plan = replace(plan, recipe=replace(plan.recipe, words=replace(plan.recipe.words, tune=True)))
-    encoder = open_encoder(plan.encoder, device=device) if plan.encoder else None
+    encoder = open_named(plan.encoder, device) if plan.encoder else None
     parts = _read_parts(task, plan)
     _open_folder(output, _facts(plan, encoder), origin or {}, force=force)
     layers = None
@@ -192,7 +192,7 @@ def _new_model(material: _Material, train: Sequence[Example], seed: int, device:
 
 def _open_tuned(source: str, language: str, device: str) -> Embedder:
     """A biLM that is trained with the network: read anew for each seed."""
-    loaded = open_encoder(source, device=device).loaded
+    loaded = open_named(source, device).loaded
     if loaded.embedder is None:
         raise InputError(f"{source}: is no ELMo, and no other encoder can be trained with the network")
     if loaded.split == "ko-morph" != language:

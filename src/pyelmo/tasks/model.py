@@ -22,6 +22,7 @@ from pyelmo.config import from_dict, to_dict
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError
 from pyelmo.files import atomic_path
+from pyelmo.formats import source
 from pyelmo.formats.pretrained import read_json
 from pyelmo.probes.encoders import NamedEncoder, identity, open_encoder
 from pyelmo.tasks import task as tasks
@@ -140,9 +141,15 @@ def score(task: Task, examples: Sequence[Example], labels: Sequence[tuple[str, .
     return sum((task.count(example.labels, given) for example, given in pairs), Counts())
 
 
-def about_encoder(source: str, encoder: NamedEncoder) -> dict[str, Any]:
+def open_named(text: str, device: str) -> NamedEncoder:
+    """An encoder. A name in the box is that model, whatever else has the name here: a run may be called `en` too."""
+    return open_encoder(str(source.BOX / text) if text in source.names_in_box() else text, device=device)
+
+
+def about_encoder(text: str, encoder: NamedEncoder) -> dict[str, Any]:
     """What a saved model says of its encoder: where to find it, and what it must be."""
-    return {"source": str(Path(source).resolve()) if Path(source).exists() else source, "facts": encoder.facts}
+    here = text not in source.names_in_box() and Path(text).exists()
+    return {"source": str(Path(text).resolve()) if here else text, "facts": encoder.facts}
 
 
 def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
@@ -165,7 +172,7 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
     read_weights(model, folder / WEIGHTS)
     if about is not None:
         here = folder / about["source"] if about["source"] == ENCODER else about["source"]
-        found = open_encoder(str(encoder or here), device=device)
+        found = open_named(str(encoder or here), device)
         if _content(found.facts) != _content(about["facts"]):
             raise FormatError(
                 f"{folder}: was trained with another encoder than {encoder or here}: its files differ. Name the right "
