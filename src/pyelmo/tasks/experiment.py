@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,7 +148,6 @@ def _facts(plan: Plan, encoder: NamedEncoder | None) -> dict[str, Any]:
 
 
 def _train_seed(material: _Material, seed: int, folder: Path, report: Report, device: str, progress: bool) -> None:
-    began = time.monotonic()
     train = some(material.parts["train"], material.plan.fraction, seed)
     model = _new_model(material, train, seed, device)
     position = fit(model, train, material.parts["dev"], seed, folder, report, encoder=material.about, progress=progress)
@@ -157,7 +155,7 @@ def _train_seed(material: _Material, seed: int, folder: Path, report: Report, de
     model.layers = material.layers or model.layers
     result: dict[str, Any] = {
         "seed": seed, "examples": len(train), "epochs": len(position.scores), "best_epoch": position.best + 1,
-        "steps": position.step, "seconds": round(time.monotonic() - began, 1), "layers": model.representation.weights(),
+        "steps": position.step, "seconds": round(position.seconds, 1), "layers": model.representation.weights(),
     }  # fmt: skip
     for part in PARTS[1:]:
         if part in material.parts:

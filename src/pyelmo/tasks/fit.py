@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +32,14 @@ HALVINGS = 5  # of the learning rate, at most
 
 @dataclass
 class Position:
-    """Where a training stands: batches done of an epoch, steps in all, the epoch's loss so far, and all scores."""
+    """Where a training stands."""
 
-    epoch: int
-    batch: int
-    step: int
-    loss: float
-    scores: list[float]
+    epoch: int = 0
+    batch: int = 0  # of the epoch
+    step: int = 0  # of all epochs
+    loss: float = 0.0  # of the epoch's batches so far
+    seconds: float = 0.0
+    scores: list[float] = field(default_factory=list)  # of the epochs that are done
 
     @property
     def best(self) -> int:
@@ -59,10 +61,11 @@ def fit(
     """Train a model from where its checkpoint stands; the weights of the best epoch are in `folder`/model."""
     settings = model.recipe.training
     optimiser = _optimiser(model, settings)
-    position = Position(0, 0, 0, 0.0, [])
+    position = Position()
     if (folder / CHECKPOINT).is_file():
         position = _restore(folder / CHECKPOINT, model, optimiser)
         report.note(f"going on from epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
+    began = time.monotonic() - position.seconds
     while not _finished(position, settings):
         batches = epoch_batches([len(example.words) for example in train], settings.batch, seed, position.epoch)
         _set_rate(optimiser, position, settings)
@@ -77,6 +80,7 @@ def fit(
                 position.loss += loss
                 bar.update()
                 bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
+                position.seconds = time.monotonic() - began
                 if position.step % settings.checkpoint_every == 0:
                     _save(folder / CHECKPOINT, model, optimiser, position)
         found = score(model.task, dev, model.label(dev, progress=progress))
@@ -91,7 +95,7 @@ def fit(
             "epoch", epoch=position.epoch + 1, step=position.step, loss=mean, lr=rate, dev=found.f1,
             layers=model.representation.weights(),
         )  # fmt: skip
-        position = Position(position.epoch + 1, 0, position.step, 0.0, position.scores)
+        position = replace(position, epoch=position.epoch + 1, batch=0, loss=0.0, seconds=time.monotonic() - began)
         _save(folder / CHECKPOINT, model, optimiser, position)
     return position
 
