@@ -49,7 +49,7 @@ def finished(ner_data, tmp_path_factory) -> Path:
     """A run of two seeds that has learnt its task."""
     output = tmp_path_factory.mktemp("runs") / "run"
     wanted = plan(
-        ner_data, "training.epochs=12", "training.lr=0.03", "network.dropout=0.1", encoder=str(ner_data / "LM"), seeds=2
+        ner_data, "training.epochs=8", "training.lr=0.03", "network.dropout=0.1", encoder=str(ner_data / "LM"), seeds=2
     )
     train(wanted, output)
     return output
@@ -88,7 +88,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp
 
 def same(one: Path, other: Path) -> bool:
     """Whether two runs have the same scores and weights, to the bit."""
-    pairs = [(weights(one, seed), weights(other, seed)) for seed in (1, 2)]
+    seeds = range(1, len(scores(one)) // 2 + 1)
+    pairs = [(weights(one, seed), weights(other, seed)) for seed in seeds]
     return scores(one) == scores(other) and all(
         torch.equal(left[name], right[name]) for left, right in pairs for name in left
     )
@@ -122,7 +123,7 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
 
 
 def test_a_killed_process_changes_no_score_and_no_weight(ner_data, tmp_path):
-    wanted = plan(ner_data, "training.epochs=3", "training.checkpoint_every=1", encoder=str(ner_data / "LM"), seeds=2)
+    wanted = plan(ner_data, "training.epochs=2", "training.checkpoint_every=2", encoder=str(ner_data / "LM"))
     train(wanted, tmp_path / "whole")
     (tmp_path / "plan").write_bytes(pickle.dumps(wanted))
     threads = str(torch.get_num_threads())
