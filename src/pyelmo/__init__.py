@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "tasks":
+        return importlib.import_module("pyelmo.tasks")
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'pyelmo' has no attribute {name!r}")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 
@@ -18,8 +17,11 @@ class Hdf5Writer:
     """Datasets by name, one after another; `finish` makes the file whole, `abandon` lets go of it."""
 
     def __init__(self, path: Path) -> None:
+        import h5py  # here: whoever only reads another format does not wait for it
+
         self._raw = QuietFile(path)
         self._file = h5py.File(self._raw, "w")
+        self._string = h5py.string_dtype()
 
     def __contains__(self, name: str) -> bool:
         return name in self._file
@@ -32,7 +34,7 @@ class Hdf5Writer:
     def write_text(self, name: str, text: str) -> None:
         """One string, shape (1,); ASCII, as HDF5's strings take neither NUL nor lone surrogates."""
         with interrupt_later():
-            self._file.create_dataset(name, (1,), dtype=h5py.string_dtype())[0] = text
+            self._file.create_dataset(name, (1,), dtype=self._string)[0] = text
         self._raw.check()
 
     def finish(self) -> None:

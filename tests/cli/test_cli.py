@@ -70,6 +70,9 @@ def test_the_example_in_help_runs(verb, here, trained, capsys):
     shutil.copytree(trained / "LMrun" / "model", "LM")
     if verb in ("pretrain", "finetune"):
         shutil.copytree(trained / "corpus", "corpus")
+    if verb == "task":
+        for name in ("train.conll", "dev.conll"):
+            Path(name).write_text("Ann\tB-PER\nsaw\tO\nParis\tB-LOC\n\n" * 4)
     if verb == "vectors":
         Path("VECTORS").write_text("man 1 0\nwoman 0 1\nking 2 0\nqueen 0 2\n")
     command = shlex.split(example_of(verb))

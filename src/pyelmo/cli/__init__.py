@@ -20,7 +20,7 @@ from pyelmo.errors import PyelmoError
 NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
 VERBS = (
     "embed", "models", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict",
-    "vectors", "neighbours", "explore", "probe", "bench",
+    "vectors", "neighbours", "explore", "probe", "task", "bench",
 )  # fmt: skip
 
 

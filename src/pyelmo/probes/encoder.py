@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError
 from pyelmo.text.lines import existing as existing  # the readers of labelled files take both from here
 from pyelmo.text.lines import numbered_lines as numbered_lines
@@ -35,6 +36,7 @@ class Loaded:
     layers: tuple[str, ...]  # names
     split: str | None = None  # the language by whose rules its own text was split, where that is known
     knows: Callable[[str], bool] | None = None  # which words have a vector, where not all have
+    embedder: Embedder | None = None  # of an ELMo, which can be trained further
 
 
 def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Vectors]:

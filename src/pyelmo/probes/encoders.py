@@ -129,4 +129,4 @@ def _read_elmo(path: Path, device: str, precision: Precision, language: str | No
     embedder = load(path, device=device, precision=precision, language=language)
     layers = ("token", *(f"LSTM {number}" for number in range(1, embedder.config.layers)))
     split = language or embedder.pretrained.language
-    return Loaded(embed=embedder.stream, layers=layers, split=split)
+    return Loaded(embed=embedder.stream, layers=layers, split=split, embedder=embedder)

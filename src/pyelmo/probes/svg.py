@@ -1,4 +1,7 @@
-"""Drawings as SVG text that needs nothing from outside: lines by layer, and a map of points. All text is escaped."""
+"""Drawings as SVG text that needs nothing from outside: lines by layer, a map of points, shares of layers, curves.
+
+All text is escaped.
+"""
 
 from __future__ import annotations
 
@@ -105,4 +108,74 @@ def point_map(points: Sequence[tuple[float, float]], labels: Sequence[str], belo
         parts.append(f"<text x='{x + 9:.1f}' y='{label + 4:.1f}'>{number + 1} {escape(labels[number])}</text>")
     for row, line in enumerate(below):
         parts.append(f"<text x='8' y='{height + 18 * row + 16}'>{escape(line)}</text>")
+    return "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The share of each layer, from the first to the last."""
+
+    name: str
+    shares: Sequence[float]
+
+
+def share_grid(rows: Sequence[Shares]) -> str:
+    """Squares as dark as a share is large, with its number: a row for each mix, the first layer on the left."""
+    cell, label, gap = 64, 300, 4
+    columns = max(len(row.shares) for row in rows)
+    width, height = label + columns * (cell + gap), 24 + len(rows) * (cell // 2 + gap)
+    parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' role='img' {FONT}>"]
+    parts += [
+        f"<text x='{label + column * (cell + gap) + cell / 2:.0f}' y='14' text-anchor='middle'>layer {column}</text>"
+        for column in range(columns)
+    ]
+    for number, row in enumerate(rows):
+        y = 20 + number * (cell // 2 + gap)
+        parts.append(f"<text x='{label - 8}' y='{y + 20}' text-anchor='end'>{escape(row.name)}</text>")
+        for column, share in enumerate(row.shares):
+            x = label + column * (cell + gap)
+            parts.append(
+                f"<rect x='{x}' y='{y}' width='{cell}' height='{cell // 2}' fill='{COLOURS[0]}' "
+                f"fill-opacity='{share:.3f}' stroke='#999'/>"
+                f"<text x='{x + cell / 2:.0f}' y='{y + 20}' text-anchor='middle' "
+                f"fill='{'#fff' if share > 0.5 else '#222'}'>{share:.2f}</text>"
+            )
+    return "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points (x, y) with x above 0."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def curves(drawn: Sequence[Curve], across: str, up: str) -> str:
+    """Curves over an axis whose steps multiply, with a mark at each x that a curve has."""
+    points = [point for curve in drawn for point in curve.points]
+    places = sorted({x for x, _ in points})
+    low, high, step = _scale([y for _, y in points])
+    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    first, last = math.log(places[0]), math.log(places[-1])
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        share = (math.log(x) - first) / (last - first) if last > first else 0.5
+        return _LEFT + width * share, _TOP + height * (high - y) / (high - low)
+
+    full = _HEIGHT + 18 * (len(drawn) + 1)
+    parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {full}' role='img' {FONT}>"]
+    for mark in range(round((high - low) / step) + 1):
+        _, y = at(places[0], low + mark * step)
+        parts.append(f"<line x1='{_LEFT}' x2='{_WIDTH - _RIGHT}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>")
+        parts.append(f"<text x='{_LEFT - 6}' y='{y + 4:.1f}' text-anchor='end'>{low + mark * step:.4g}</text>")
+    for place in places:
+        parts.append(f"<text x='{at(place, low)[0]:.1f}' y='{_HEIGHT - 12}' text-anchor='middle'>{place:g}</text>")
+    for number, curve in enumerate(drawn):
+        colour, ends = COLOURS[number % len(COLOURS)], [at(x, y) for x, y in sorted(curve.points)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in ends)
+        parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='2'/>")
+        parts += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'/>" for x, y in ends]
+        parts += _legend(number, curve.name, f"stroke='{colour}' stroke-width='3'")
+    parts.append(f"<text x='{_LEFT}' y='{full - 6}'>across: {escape(across)}; up: {escape(up)}</text>")
     return "".join([*parts, "</svg>"])

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pyelmo.config import ModelConfig, from_dict
 from pyelmo.errors import ConfigError, NotFoundError
@@ -15,6 +15,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +68,16 @@ class Recipe:
 
 def read_recipe(source: str | Path, changes: Sequence[str] = ()) -> Recipe:
     """A recipe file, or the name of one that comes with the package, with `a.b=c` changes."""
+    return read_settings(Recipe, source, changes)
+
+
+def read_settings(kind: type[T], source: str | Path, changes: Sequence[str] = (), *, prefix: str = "") -> T:
+    """The settings of any kind that a file holds; those of one kind that come with the package share a `prefix`."""
     path = Path(source)
     if not path.is_file():
-        path = RECIPES / f"{source}.toml"
+        path = RECIPES / f"{prefix}{source}.toml"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in RECIPES.glob("*.toml")))
+        known = ", ".join(names_of_recipes(prefix))
         raise NotFoundError(f"{source}: no such recipe file, and none of that name in the box ({known})")
     try:
         values = tomllib.loads(path.read_text("utf-8"))
@@ -79,11 +86,18 @@ def read_recipe(source: str | Path, changes: Sequence[str] = ()) -> Recipe:
     for change in changes:
         _set(values, change)
     try:
-        return from_dict(Recipe, values)
+        return from_dict(kind, values)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
+def names_of_recipes(prefix: str = "") -> list[str]:
+    """Those that come with the package, without the prefix; without one, those that train a biLM."""
+    stems = sorted(path.stem for path in RECIPES.glob(f"{prefix}*.toml"))
+    return [stem.removeprefix(prefix) for stem in stems if prefix or not stem.startswith(TASK)]
+
+
+TASK = "task-"  # how the names of recipes for downstream tasks begin
 RECIPES = Path(__file__).parent.parent / "recipes"
 BUDGETS = {"training.epochs", "training.words", "training.minutes"}
 

@@ -36,19 +36,20 @@ class Report:
         loss = sum(losses) / len(losses)
         parts = [f"step {step:,}", f"words {words:,}", f"loss {loss:.4f}", f"perplexity {_exp(loss):,.1f}"]
         parts += [f"{rate:,.0f} words/s"] + ([f"{_clock(left)} left"] if left is not None else [])
-        self._tell(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
+        self.tell(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
 
     def validation(self, *, step: int, words: int, forward: float, backward: float | None, average: float) -> None:
         directions = f"forward {forward:,.1f}" + ("" if backward is None else f", backward {backward:,.1f}")
-        self._tell(
+        self.tell(
             f"step {step:,} | held-out perplexity: {directions}, average {average:,.1f}",
             "valid", step=step, words=words, forward=forward, backward=backward, average=average,
         )  # fmt: skip
 
     def note(self, text: str, **values: Any) -> None:
-        self._tell(text, "note", text=text, **values)
+        self.tell(text, "note", text=text, **values)
 
-    def _tell(self, line: str, kind: str, **values: Any) -> None:
+    def tell(self, line: str, kind: str, **values: Any) -> None:
+        """A line for people, and its values for programs."""
         if not self.active:
             return
         self.say(line)

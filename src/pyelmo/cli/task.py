@@ -1,0 +1,208 @@
+"""elmo task: downstream tasks with and without an encoder: train, evaluate, predict, compare."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyelmo.cli.pretrain import check_device, quiet, say
+from pyelmo.errors import InputError
+
+HELP = "train task networks with and without ELMo, use them, and write the table that compares them"
+EXAMPLE = "elmo task train ner --data train.conll dev.conll --encoder LM -o run --seeds 1 --set training.epochs=2"
+EXAMPLES = {
+    "train": EXAMPLE,
+    "evaluate": "elmo task evaluate run dev.conll",
+    "predict": 'elmo task predict run "John lives in Paris ."',
+    "table": "elmo task table baseline run -o table.md",
+}
+# Options that are settings of the recipe under a shorter name.
+_SETTINGS = {
+    "elmo": "elmo.where", "layers": "elmo.layers", "penalty": "elmo.penalty", "dropout": "elmo.dropout",
+    "tune_encoder": "elmo.tune", "tune_vectors": "words.tune",
+}  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, (summary, add, _) in _ACTIONS.items():
+        action = actions.add_parser(name, help=summary, description=summary, epilog=f"example: {EXAMPLES[name]}")
+        add(action)
+
+
+def run(args: argparse.Namespace) -> None:
+    _ACTIONS[args.action][2](args)
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="NAME", help="ner, srl or sentiment")
+    parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="TRAIN DEV [TEST]")
+    parser.add_argument("-o", "--output", required=True, metavar="RUN", help="the run's folder; a killed one goes on")
+    parser.add_argument(
+        "--encoder", default="en", help="as for elmo probe: a model, vectors.bin, ...; none for none (default: en)"
+    )
+    parser.add_argument("--vectors", metavar="FILE", help="static vectors beside the encoder's (default: new ones)")
+    parser.add_argument("--tune-vectors", action="store_true", default=None, help="train those of the file too")
+    parser.add_argument("--elmo", choices=("input", "output", "both"), help="where the encoder comes in")
+    parser.add_argument("--layers", choices=("mix", "top", "average"), help="which of its layers")
+    parser.add_argument(
+        "--lambda", dest="penalty", type=float, metavar="L", help="of the mix's weights (default: 0.001)"
+    )
+    parser.add_argument("--dropout", type=float, metavar="P", help="of the mixed vectors (default: 0.5)")
+    parser.add_argument("--tune-encoder", action="store_true", default=None, help="train the biLM too: no cache, slow")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="trainings, from seed 1 (default: 3)")
+    parser.add_argument("--fraction", type=float, default=1.0, metavar="F", help="of the training data (default: 1)")
+    parser.add_argument("--recipe", metavar="NAME", help="a TOML file, or one in the box (default: the task's own)")
+    parser.add_argument("--set", metavar="A.B=C", action="append", default=[], help="change a setting of the recipe")
+    parser.add_argument("--cache", metavar="DIR", help="for vectors of frozen encoders (default: cache beside RUN)")
+    parser.add_argument(
+        "--tensorboard", action="store_true", help="also write tensorboard folders (extra: tensorboard)"
+    )
+    parser.add_argument("--device", help="cpu or cuda (default: cpu)")
+    parser.add_argument("--force", action="store_true", help="forget a run that is in RUN and start again")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def _train(args: argparse.Namespace) -> None:
+    from pyelmo.probes.figures import plain_command
+    from pyelmo.tasks.experiment import Plan, train
+    from pyelmo.tasks.task import find
+    from pyelmo.training.recipe import TASK, read_settings
+
+    kind = find(args.task).recipe
+    given = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
+    changes = [f"{name}={str(value).lower()}" for name, value in given.items()]
+    recipe = read_settings(kind, args.recipe or args.task, changes + args.set, prefix=TASK)
+    plan = Plan(
+        task=args.task, data=args.data, recipe=recipe, encoder=None if args.encoder == "none" else args.encoder,
+        vectors=args.vectors, fraction=args.fraction, seeds=args.seeds,
+    )  # fmt: skip
+    try:
+        results = train(
+            plan, args.output, cache_folder=args.cache, device=check_device(args.device) or "cpu",
+            say=quiet if args.quiet else say, progress=not args.quiet, tensorboard=args.tensorboard, force=args.force,
+            origin={"command": plain_command("elmo", _told(args))},
+        )  # fmt: skip
+    except KeyboardInterrupt as stop:
+        raise type(stop)(f"the same command goes on with {args.output}") from stop
+    part = "test" if "test" in results[0] else "dev"
+    print(f"{args.output}: {part} {_scores(args.task, [result[part]['f1'] for result in results])}")
+
+
+def _told(args: argparse.Namespace) -> list[str]:
+    """The command's arguments as they count for a result."""
+    words = ["task", "train", args.task, "--data", *args.data, "--encoder", args.encoder]
+    words += ["--vectors", args.vectors] if args.vectors else []
+    for option, name in (("elmo", "elmo"), ("layers", "layers"), ("penalty", "lambda"), ("dropout", "dropout")):
+        value = getattr(args, option)
+        words += [f"--{name}", str(value)] if value is not None else []
+    words += [f"--{name.replace('_', '-')}" for name in ("tune_vectors", "tune_encoder") if getattr(args, name)]
+    words += ["--fraction", str(args.fraction)] if args.fraction != 1 else []
+    words += ["--recipe", args.recipe] if args.recipe else []
+    words += [word for change in args.set for word in ("--set", change)]
+    return [*words, "--seeds", str(args.seeds), "-o", args.output]
+
+
+def _scores(task: str, scores: list[float]) -> str:
+    import statistics
+
+    from pyelmo.tasks.task import find
+
+    deviation = f" ± {statistics.stdev(scores):.2f} over {len(scores)} seeds" if len(scores) > 1 else ""
+    return f"{find(task).metric} {statistics.fmean(scores):.2f}{deviation}"
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="RUN", help="a run's folder, or that of one of its models")
+    parser.add_argument(
+        "--encoder", metavar="MODEL", help="where the model's encoder lies now (default: as in training)"
+    )
+    parser.add_argument("--device", help="cpu or cuda (default: cpu)")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument("data", metavar="DATA", help="a labelled file")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def _evaluate(args: argparse.Namespace) -> None:
+    from pyelmo.tasks import load
+
+    results = sorted(Path(args.model).glob("seed-*/result.json"), key=lambda path: int(path.parent.name[5:]))
+    folders = [path.parent for path in results] or [Path(args.model)]
+    found = []
+    for folder in folders:
+        model = load(folder, encoder=args.encoder, device=check_device(args.device) or "cpu")
+        counts = model.evaluate(args.data, progress=not args.quiet)
+        facts: dict[str, Any] = {"model": str(folder), "metric": model.task.metric, **vars(counts)}
+        found.append({**facts, "precision": counts.precision, "recall": counts.recall, "f1": counts.f1})
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return
+    for each in found:
+        print(f"{each['model']}: precision {each['precision']:.2f}, recall {each['recall']:.2f}, F1 {each['f1']:.2f}")
+    print(f"{args.data}: {_scores(model.task.name, [each['f1'] for each in found])}")
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="sentences")
+    parser.add_argument("--input", metavar="FILE", help="a sentence a line; - is stdin")
+
+
+def _predict(args: argparse.Namespace) -> None:
+    from pyelmo.tasks import load
+    from pyelmo.text.lines import open_text, read_lines
+
+    sentences = list(args.text)
+    if args.input:
+        with open_text(args.input) as file:
+            sentences += [line for line in read_lines(file, args.input) if line.strip()]
+    if not sentences:
+        raise InputError("no sentence was given; name some, or a file with --input")
+    model = load(args.model, encoder=args.encoder, device=check_device(args.device) or "cpu")
+    for sentence, examples in zip(sentences, model.predict(sentences), strict=True):
+        if args.json:
+            answers = [{"labels": each.labels, "predicate": each.predicate} for each in examples]
+            words = examples[0].words if examples else []
+            print(json.dumps({"text": sentence, "words": words, "answers": answers}, ensure_ascii=False))
+        else:
+            print(model.task.show(examples) or sentence)
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="the first of a task, data and fraction is what the others are compared with",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="FILE.md, FILE.json and FILE.svg (default: stdout)")
+    parser.add_argument("--json", action="store_true", help="JSON on stdout instead of Markdown")
+
+
+def _table(args: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
+    from pyelmo.tasks import table
+
+    runs = [table.read_run(folder) for folder in args.runs]
+    if args.output:
+        for path in table.write(runs, Path(args.output)):
+            print(f"{path}: written", file=sys.stderr)
+        return
+    found = table.rows(runs)
+    print(json.dumps([asdict(row) for row in found], indent=1) if args.json else table.markdown(found), end="")
+
+
+_ACTIONS = {
+    "train": ("train a task's network; the same command again goes on where it stopped", _add_train, _train),
+    "evaluate": ("score a trained model on a labelled file", _add_evaluate, _evaluate),
+    "predict": ("label raw sentences with a trained model", _add_predict, _predict),
+    "table": ("compare runs: absolute and relative improvement, with a paired bootstrap", _add_table, _table),
+}

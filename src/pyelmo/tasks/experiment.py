@@ -1,0 +1,242 @@
+"""A run: one task, one encoder, one recipe, several seeds -> a folder with a model, scores and answers for each.
+
+RUN/run.json                      what was trained on what: settings, and checksums of data and encoder
+RUN/layers.svg                    the learnt weights of the layers, mean over the seeds
+RUN/seed-1/model/                 the model of the best epoch
+RUN/seed-1/result.json            its scores, and the weights of the layers
+RUN/seed-1/answers-dev.jsonl      labels wanted and given, with their counts (and answers-test.jsonl)
+RUN/seed-1/log.jsonl              every epoch
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pyelmo.config import to_dict
+from pyelmo.embed.embedder import Embedder
+from pyelmo.errors import InputError, OutputError
+from pyelmo.files import sha256, write_text
+from pyelmo.probes.encoders import NamedEncoder, identity
+from pyelmo.probes.figures import versions
+from pyelmo.tasks import cache
+from pyelmo.tasks.fit import CHECKPOINT, fit
+from pyelmo.tasks.model import MODEL, TaskModel, about_encoder, load, open_named
+from pyelmo.tasks.representation import Shape, word_table
+from pyelmo.tasks.spans import Counts
+from pyelmo.tasks.table import layers_picture, read_run
+from pyelmo.tasks.task import Example, Recipe, Task, Vocabularies, find, read_examples
+from pyelmo.text.lines import existing
+from pyelmo.training.report import Report, Say
+from pyelmo.vectors.static import StaticVectors
+
+RUN, RESULT, PICTURE = "run.json", "result.json", "layers.svg"
+PARTS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be trained on what."""
+
+    task: str
+    data: Sequence[str | Path]  # train, dev, perhaps test
+    recipe: Recipe
+    encoder: str | None = None
+    vectors: str | Path | None = None
+    fraction: float = 1.0  # of the training examples
+    seeds: int = 1
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.data) <= 3:
+            raise InputError(f"data: give two files or three (train, dev, test), got {len(self.data)}")
+        if not 0 < self.fraction <= 1 or self.seeds < 1:
+            raise InputError(f"fraction {self.fraction} is not above 0 and at most 1, or seeds {self.seeds} below 1")
+
+
+@dataclass(frozen=True)
+class _Material:
+    """All that the seeds of a run share."""
+
+    task: Task
+    plan: Plan
+    parts: dict[str, list[Example]]
+    learnt: Vocabularies
+    about: dict[str, Any] | None  # the encoder, as a saved model names it
+    layers: cache.Layers | None
+    vectors: StaticVectors | None
+
+
+def train(
+    plan: Plan,
+    output: str | Path,
+    *,
+    cache_folder: str | Path | None = None,
+    device: str = "cpu",
+    say: Say | None = None,
+    progress: bool = False,
+    tensorboard: bool = False,
+    force: bool = False,
+    origin: dict[str, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Train each seed, or go on where a killed run was; gives the seeds' results.
+
+    Vectors of a frozen encoder are kept in `cache_folder` (default: `cache` beside the run). `origin` (a command) is
+    written down with the run.
+    """
+    output, place = Path(output), cache_folder
+    task = find(plan.task)
+    if plan.vectors is None:  # there is nothing yet that could be left as it is
+        plan = replace(plan, recipe=replace(plan.recipe, words=replace(plan.recipe.words, tune=True)))
+    encoder = open_named(plan.encoder, device) if plan.encoder else None
+    parts = _read_parts(task, plan)
+    _open_folder(output, _facts(plan, encoder), origin or {}, force=force)
+    layers = None
+    if encoder is not None and not plan.recipe.elmo.tune:
+        layers = cache.cached(
+            encoder, [example.words for part in parts.values() for example in part],
+            Path(place) if place else output.parent / "cache", language=plan.recipe.data.language,
+            precision=plan.recipe.elmo.precision, progress=progress,
+        )  # fmt: skip
+    about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
+    vectors = StaticVectors.load(plan.vectors) if plan.vectors else None
+    material = _Material(task, plan, parts, task.learn(parts["train"]), about, layers, vectors)
+    for seed in range(1, plan.seeds + 1):
+        folder = output / f"seed-{seed}"
+        if not (folder / RESULT).is_file():
+            folder.mkdir(exist_ok=True)
+            for unfinished in folder.glob(".*.part"):  # what a killed run was writing
+                shutil.rmtree(unfinished, ignore_errors=True)
+            _train_seed(material, seed, folder, Report(folder, say, tensorboard=tensorboard), device, progress)
+    run = read_run(output)
+    if picture := layers_picture([run]):
+        write_text(output / PICTURE, picture)
+    return run.results[: plan.seeds]
+
+
+def _read_parts(task: Task, plan: Plan) -> dict[str, list[Example]]:
+    """The examples of each file; labels that training lacks are noticed now."""
+    parts: dict[str, list[Example]] = {}
+    for part, path in zip(PARTS, plan.data, strict=False):
+        labels = task.learn(parts["train"])["labels"] if parts else None
+        parts[part] = read_examples(task, path, plan.recipe.data, labels)
+    if len(parts["train"]) < 2:
+        raise InputError(f"{plan.data[0]}: one example is too little to train on")
+    return parts
+
+
+def _facts(plan: Plan, encoder: NamedEncoder | None) -> dict[str, Any]:
+    """What makes two runs the same."""
+    return {
+        "task": plan.task,
+        "data": {
+            part: {"file": Path(path).name, "sha256": sha256(Path(path))}
+            for part, path in zip(PARTS, plan.data, strict=False)
+        },
+        "encoder": encoder.facts if encoder else None,
+        "encoder_name": encoder.name if encoder else None,
+        "vectors": identity(existing(plan.vectors)) if plan.vectors else None,
+        "fraction": plan.fraction,
+        "recipe": to_dict(plan.recipe),
+    }
+
+
+def _train_seed(material: _Material, seed: int, folder: Path, report: Report, device: str, progress: bool) -> None:
+    train = some(material.parts["train"], material.plan.fraction, seed)
+    model = _new_model(material, train, seed, device)
+    position = fit(model, train, material.parts["dev"], seed, folder, report, encoder=material.about, progress=progress)
+    model = load(folder / MODEL, device=device)
+    model.layers = material.layers or model.layers
+    result: dict[str, Any] = {
+        "seed": seed, "examples": len(train), "epochs": len(position.scores), "best_epoch": position.best + 1,
+        "steps": position.step, "seconds": round(position.seconds, 1), "layers": model.representation.weights(),
+    }  # fmt: skip
+    for part in PARTS[1:]:
+        if part in material.parts:
+            found = _answer(model, material.parts[part], folder / f"answers-{part}.jsonl", progress)
+            result[part] = {**vars(found), "precision": found.precision, "recall": found.recall, "f1": found.f1}
+            report.tell(f"seed {seed} | {part} {model.task.metric} {found.f1:.2f}", part, f1=found.f1, seed=seed)
+    write_text(folder / RESULT, json.dumps(result, indent=1) + "\n")
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _new_model(material: _Material, train: Sequence[Example], seed: int, device: str) -> TaskModel:
+    recipe, source, parts = material.plan.recipe, material.plan.encoder, material.parts
+    others = [example.words for part in parts.values() for example in part] if material.vectors else []
+    words, table = word_table(
+        material.vectors, dict.fromkeys(example.words for example in train), others, recipe.words, seed
+    )
+    layers = material.layers
+    embedder = _open_tuned(source, recipe.data.language, device) if source and recipe.elmo.tune else None
+    shape = None
+    if embedder is not None:
+        shape = Shape(embedder.config.layers, embedder.config.dim)
+    elif layers is not None:
+        count, _, _, dim = layers([train[0].words]).shape
+        shape = Shape(count, dim)
+    torch.manual_seed(seed)
+    model = TaskModel(material.task, recipe, {**material.learnt, "words": words}, table, shape)
+    model.layers = layers
+    if embedder is not None:
+        model.train_encoder(embedder)
+    return model.to(device)
+
+
+def _open_tuned(source: str, language: str, device: str) -> Embedder:
+    """A biLM that is trained with the network: read anew for each seed."""
+    loaded = open_named(source, device).loaded
+    if loaded.embedder is None:
+        raise InputError(f"{source}: is no ELMo, and no other encoder can be trained with the network")
+    if loaded.split == "ko-morph" != language:
+        raise InputError(f"{source}: reads morphemes; to train it, read the data so too: --set data.language=ko-morph")
+    return loaded.embedder
+
+
+def some(examples: Sequence[Example], fraction: float, seed: int) -> list[Example]:
+    """A random share of examples, two at least, in their order; a larger share of the same seed holds a smaller one."""
+    if fraction == 1:
+        return list(examples)
+    count = max(2, round(fraction * len(examples)))
+    return [examples[row] for row in sorted(np.random.default_rng(seed).permutation(len(examples))[:count])]
+
+
+def _answer(model: TaskModel, examples: Sequence[Example], path: Path, progress: bool) -> Counts:
+    total, lines = Counts(), []
+    for example, given in zip(examples, model.label(examples, progress=progress), strict=True):
+        counts = model.task.count(example.labels, given)
+        total += counts
+        line = {"wanted": example.labels, "given": given, "counts": list(vars(counts).values())}
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    write_text(path, "".join(lines))
+    return total
+
+
+def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *, force: bool) -> None:
+    """Make the run's folder, or make sure that it belongs to the same run."""
+    place = output / RUN
+    if place.is_file() and force:
+        for folder in output.glob("seed-*"):
+            shutil.rmtree(folder)
+        place.unlink()
+    if place.is_file():
+        before = json.loads(place.read_text("utf-8"))
+        other = [name for name, value in facts.items() if before.get(name) != value]
+        if other:
+            raise OutputError(
+                f"{output}: holds a run with another {' and '.join(other)}. Choose another folder, or pass --force to "
+                "start again."
+            )
+        return
+    if output.is_file() or (output.is_dir() and any(output.iterdir())):
+        raise OutputError(f"{output}: exists and is not a run of a task. Choose another folder.")
+    try:
+        output.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be made: {error.strerror}") from error
+    write_text(place, json.dumps({**facts, "made": versions(), **origin}, indent=1, ensure_ascii=False) + "\n")

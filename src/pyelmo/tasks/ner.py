@@ -1,0 +1,128 @@
+"""Names of people, places and the like (Peters et al. 2017): a tagger with a CRF, scored by whole spans.
+
+B batch, T tokens, U distinct words, C symbols a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pyelmo.tasks.columns import read_conll2003, read_klue, read_labelled, read_naver
+from pyelmo.tasks.crf import CRF, allowed_transitions
+from pyelmo.tasks.spans import Counts, convert, count_spans, to_spans
+from pyelmo.tasks.tagger_network import CharacterFeatures, TaggerNetwork
+from pyelmo.tasks.task import DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, padded, whole_sentence
+from pyelmo.text.characters import Alphabet, Bytes, Jamo, encode_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class NerData(DataSettings):
+    """Which reader: any columns in a scheme, or a set with a reader of its own."""
+
+    format: Literal["columns", "conll2003", "klue", "naver"] = "columns"
+    scheme: Literal["bio", "iob1", "bioul"] = "bio"
+    word: int = 0  # column
+    label: int = -1
+    comment: str | None = None  # how lines begin that are no words
+
+
+@dataclass(frozen=True, kw_only=True)
+class NerNetwork:
+    hidden: tuple[int, int] = (200, 100)  # of each direction of the two layers
+    dropout: float = 0.5
+    characters: int = 128  # filters over a word's symbols; 0 for none
+    alphabet: Literal["bytes", "jamo"] = "bytes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NerRecipe(Recipe):
+    data: NerData = field(default_factory=NerData)
+    network: NerNetwork = field(default_factory=NerNetwork)
+
+
+def read(path: Path, data: NerData, training: bool) -> list[Example]:
+    if data.format == "conll2003":
+        found = read_conll2003(path)
+    elif data.format == "klue":
+        found = read_klue(path, data.language)
+    elif data.format == "naver":
+        found = read_naver(path)
+    else:
+        found = read_labelled(path, word=data.word, label=data.label, scheme=data.scheme, comment=data.comment)
+    return [Example(tuple(each.words), tuple(each.labels)) for each in found]
+
+
+def learn(examples: Sequence[Example]) -> Vocabularies:
+    """O, and both labels of each kind of span: one of them may be missing in a small set."""
+    kinds = sorted({label.partition("-")[2] for example in examples for label in example.labels} - {""})
+    return {"labels": ("O", *(f"{letter}-{kind}" for kind in kinds for letter in "BI"))}
+
+
+class Tagger(nn.Module):
+    """Words and their characters -> BIOUL, which tells the network more about spans; outside of it labels are BIO."""
+
+    def __init__(self, recipe: NerRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        settings = recipe.network
+        kinds = [label[2:] for label in vocabularies["labels"] if label.startswith("B-")]
+        self.labels = ["O", *(f"{letter}-{kind}" for kind in kinds for letter in "BIUL")]
+        self.numbers = {label: number for number, label in enumerate(self.labels)}
+        self.alphabet: Alphabet = Jamo() if settings.alphabet == "jamo" else Bytes()
+        self.characters = CharacterFeatures(self.alphabet, filters=settings.characters) if settings.characters else None
+        self.tagger = TaggerNetwork(
+            sizes.input + settings.characters, len(self.labels), hidden=settings.hidden, dropout=settings.dropout,
+            extra=sizes.output,
+        )  # fmt: skip
+        self.crf = CRF(len(self.labels), allowed_transitions(self.labels, "bioul"))
+
+    def loss(self, inputs: Inputs) -> Tensor:
+        converted = (convert(example.labels, "bio", "bioul") for example in inputs.examples)
+        labels = padded([[self.numbers[label] for label in each] for each in converted], inputs.mask)
+        likelihood: Tensor = self.crf(self._emissions(inputs), labels, inputs.mask)
+        return -likelihood.mean()
+
+    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]:
+        paths = self.crf.decode(self._emissions(inputs), inputs.mask)
+        return [tuple(convert([self.labels[number] for number in path], "bioul", "bio")) for path in paths]
+
+    def _emissions(self, inputs: Inputs) -> Tensor:
+        vectors = inputs.vectors
+        if self.characters is not None:
+            distinct: dict[str, int] = {}
+            places = [[distinct.setdefault(word, len(distinct)) for word in each.words] for each in inputs.examples]
+            rows = torch.from_numpy(encode_rows(self.alphabet, list(distinct))).to(vectors.device)  # (U, C)
+            spelt = nn.functional.embedding(padded(places, inputs.mask), self.characters(rows))  # (B, T, filters)
+            vectors = torch.cat([vectors, spelt], -1)
+        found: Tensor = self.tagger(vectors, inputs.mask, inputs.output)
+        return found
+
+
+def count(wanted: tuple[str, ...], given: tuple[str, ...]) -> Counts:
+    return count_spans(to_spans(wanted), to_spans(given)).all
+
+
+def show(examples: Sequence[Example]) -> str:
+    """John lives in [LOC New York] ."""
+    (example,) = examples
+    return bracketed(example)
+
+
+def bracketed(example: Example) -> str:
+    """The words, with brackets around spans."""
+    words = list(example.words)
+    for span in to_spans(example.labels):
+        words[span.start] = f"[{span.label} {words[span.start]}"
+        words[span.end - 1] += "]"
+    return " ".join(words)
+
+
+TASK = Task(
+    name="ner", metric="span F1", paper=21.0, paper_set="CoNLL-2003", recipe=NerRecipe, read=read, learn=learn,
+    build=Tagger, count=count, ask=whole_sentence, show=show,
+)  # fmt: skip

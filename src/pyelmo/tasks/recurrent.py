@@ -1,0 +1,39 @@
+"""What the task networks share: a bidirectional LSTM over sentences of any length, dropout of whole columns.
+
+B batch, T time, D input, H hidden.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class BiLstm(nn.Module):
+    """One layer of torch's LSTM in both directions, each of which begins at its own end of a sentence."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, hidden, batch_first=True, bidirectional=True)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false."""
+        lengths = mask.sum(1).clamp(min=1).cpu()  # torch packs no sentence without words
+        packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+        outputs, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=inputs.shape[1])
+        return outputs.masked_fill(~mask.unsqueeze(2), 0.0)
+
+
+class VariationalDropout(nn.Module):
+    """Drops a column of a sentence (B, T, D) at every word or at none (Gal & Ghahramani 2016)."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if not self.training or not self.rate:
+            return inputs
+        chance = torch.full_like(inputs[:, :1], 1 - self.rate)
+        return inputs * (chance.bernoulli() / chance)

@@ -1,0 +1,113 @@
+"""Who did what to whom (He et al. 2017): the roles of a predicate's arguments, scored by whole spans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pyelmo.tasks import ner
+from pyelmo.tasks.columns import read_conll2005, read_conll2012, read_propbank
+from pyelmo.tasks.spans import Counts, count_arguments, to_spans
+from pyelmo.tasks.srl_network import SrlNetwork
+from pyelmo.tasks.task import DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, padded
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrlData(DataSettings):
+    """CoNLL-2005 is two files: the one with the words is named, and X.props lies beside X.words."""
+
+    format: Literal["propbank", "conll2012", "conll2005"] = "propbank"
+    unseen: Literal["error", "miss"] = "miss"  # rare roles are in one part of a set alone
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrlSettings:
+    hidden: int = 300
+    layers: int = 8
+    flag: int = 100  # size of the vector that marks the predicate
+    dropout: float = 0.1  # of the recurrent states
+    input_dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrlRecipe(Recipe):
+    data: SrlData = field(default_factory=SrlData)
+    network: SrlSettings = field(default_factory=SrlSettings)
+
+
+def read(path: Path, data: SrlData, training: bool) -> list[Example]:
+    if data.format == "conll2005":
+        found = read_conll2005(path, path.with_suffix(".props"))
+    elif data.format == "conll2012":
+        found = read_conll2012(path)
+    else:
+        found = read_propbank(path)
+    return [Example(tuple(each.words), tuple(each.labels), each.predicate) for each in found]
+
+
+def learn(examples: Sequence[Example]) -> Vocabularies:
+    """The labels; and the words that are predicates more often than not, for text in which none are marked."""
+    seen: dict[tuple[str, ...], set[int]] = {}
+    for example in examples:
+        if example.predicate is not None:
+            seen.setdefault(example.words, set()).add(example.predicate)
+    marked = Counter(words[place].lower() for words, places in seen.items() for place in places)
+    all_words = Counter(word.lower() for words in seen for word in words)
+    often = sorted(word for word, times in marked.items() if 2 * times > all_words[word])
+    return {**ner.learn(examples), "predicates": tuple(often)}
+
+
+class Labeller(nn.Module):
+    """The roles of one predicate as BIO labels."""
+
+    def __init__(self, recipe: SrlRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        settings = recipe.network
+        self.labels = vocabularies["labels"]
+        self.numbers = {label: number for number, label in enumerate(self.labels)}
+        self.dropout = nn.Dropout(settings.input_dropout)
+        self.roles = SrlNetwork(
+            sizes.input, self.labels, hidden=settings.hidden, layers=settings.layers, flag=settings.flag,
+            dropout=settings.dropout, extra=sizes.output,
+        )  # fmt: skip
+
+    def loss(self, inputs: Inputs) -> Tensor:
+        labels = padded([[self.numbers[label] for label in each.labels] for each in inputs.examples], inputs.mask)
+        return nn.functional.cross_entropy(self._scores(inputs)[inputs.mask], labels[inputs.mask])
+
+    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]:
+        paths = self.roles.decode(self._scores(inputs), inputs.mask)
+        return [tuple(self.labels[number] for number in path) for path in paths]
+
+    def _scores(self, inputs: Inputs) -> Tensor:
+        places = [example.predicate or 0 for example in inputs.examples]
+        predicates = torch.tensor(places, device=inputs.mask.device)
+        found: Tensor = self.roles(self.dropout(inputs.vectors), predicates, inputs.mask, inputs.output)
+        return found
+
+
+def count(wanted: tuple[str, ...], given: tuple[str, ...]) -> Counts:
+    return count_arguments(to_spans(wanted), to_spans(given)).all
+
+
+def ask(words: tuple[str, ...], vocabularies: Vocabularies) -> list[Example]:
+    """An example for each word that was mostly a predicate in training."""
+    known = set(vocabularies["predicates"])
+    return [Example(words, predicate=place) for place, word in enumerate(words) if word.lower() in known]
+
+
+def show(examples: Sequence[Example]) -> str:
+    """A line for each predicate: [ARG0 She] [V broke] [ARG1 it] ."""
+    return "\n".join(ner.bracketed(example) for example in examples)
+
+
+TASK = Task(
+    name="srl", metric="span F1", paper=17.2, paper_set="OntoNotes", recipe=SrlRecipe, read=read, learn=learn,
+    build=Labeller, count=count, ask=ask, show=show,
+)  # fmt: skip

@@ -1,0 +1,188 @@
+"""What a task is: a reader of its data, a network, a metric; and the settings of its runs.
+
+B batch, T tokens, I input vector, E encoder's vector.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from pyelmo.errors import ConfigError, FormatError, InputError
+from pyelmo.tasks.spans import Counts
+from pyelmo.text.lines import existing
+
+Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
+TASKS = ("ner", "srl", "sentiment")  # one file each
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence with what is known about it."""
+
+    words: tuple[str, ...]
+    labels: tuple[str, ...] = ()  # one a word, or one for the whole sentence; none where they are not known
+    predicate: int | None = None  # the word whose roles the labels are
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a network reads: static vectors and the input's mix side by side, and the output's mix by itself."""
+
+    examples: Sequence[Example]
+    vectors: Tensor  # (B, T, I)
+    mask: Tensor  # (B, T)
+    output: Tensor | None  # (B, T, E)
+
+
+class Network(Protocol):
+    """A torch module that learns from examples and labels them."""
+
+    def loss(self, inputs: Inputs) -> Tensor: ...
+
+    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]: ...
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the vectors that a network is built for: `output` is 0 where no ELMo comes in there."""
+
+    input: int
+    output: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElmoSettings:
+    """How an encoder's layers come into the network."""
+
+    where: Literal["input", "output", "both"] = "input"  # with a mix each
+    layers: Literal["mix", "top", "average"] = "mix"
+    penalty: float = 0.001  # the paper's lambda
+    dropout: float = 0.5
+    layer_norm: bool = False
+    precision: Literal["float16", "float32"] = "float16"  # of the vectors of a frozen encoder
+    tune: bool = False  # train the biLM too, instead of reading its vectors from a cache
+
+    def __post_init__(self) -> None:
+        _check(self.penalty >= 0, f"elmo.penalty: {self.penalty} is negative")
+        _check(0 <= self.dropout < 1, f"elmo.dropout: {self.dropout} is not between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordSettings:
+    """The table of static vectors: those of a file, or new ones where none is given."""
+
+    tune: bool = False  # train those of a file too; new ones are trained always
+    dim: int = 100  # of new vectors; 0 for none
+    min_count: int = 2  # a word that comes less often in the training data has no new vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How a network is trained: until the development score stands still for `patience` epochs."""
+
+    optimiser: Literal["adam", "adadelta"] = "adam"
+    lr: float = 0.001
+    encoder_lr: float = 0.0001  # of a biLM that is trained too
+    weight_decay: float = 0.0
+    clip_norm: float = 5.0
+    batch: int = 32
+    epochs: int = 50
+    patience: int = 10
+    halve_after: int = 0  # epochs without a better score after which the rate is halved; 0: never
+    checkpoint_every: int = 1000  # steps; and after every epoch
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every"):
+            _check(getattr(self, name) > 0, f"training.{name}: {getattr(self, name)} must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    """How labelled files are read; a task may add to it."""
+
+    language: str = "en"  # by whose rules raw text is split into words
+    unseen: Literal["error", "miss"] = "error"  # a label that training did not have: an error, or an answer missed
+
+    def __post_init__(self) -> None:
+        from pyelmo.text.tokens import check_language
+
+        check_language(self.language)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All settings of a run. A task's own recipe adds its `network`, and may have another `data`."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    words: WordSettings = field(default_factory=WordSettings)
+    elmo: ElmoSettings = field(default_factory=ElmoSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Data, network and metric under a name."""
+
+    name: str
+    metric: str
+    paper: float  # the paper's relative error reduction by ELMo, in percent
+    paper_set: str  # ... and the set it was measured on
+    recipe: type[Recipe]
+    read: Callable[[Path, Any, bool], list[Example]]  # a file by the recipe's data settings, and whether to train on it
+    learn: Callable[[Sequence[Example]], Vocabularies]  # labels and the like; the words are learnt for all tasks
+    build: Callable[[Any, Sizes, Vocabularies], Any]  # the recipe's network settings -> a Network
+    # Labels wanted and given of one example -> its part of the score. Where each has one answer, f1 is the accuracy.
+    count: Callable[[tuple[str, ...], tuple[str, ...]], Counts]
+    ask: Callable[[tuple[str, ...], Vocabularies], list[Example]]  # a raw sentence -> examples without labels
+    show: Callable[[Sequence[Example]], str]  # a sentence's examples with labels, for people
+
+
+def find(name: str) -> Task:
+    """A task by its name."""
+    if name not in TASKS:
+        raise InputError(f"task {name!r} is none of {', '.join(TASKS)}")
+    task: Task = importlib.import_module(f"pyelmo.tasks.{name}").TASK
+    return task
+
+
+def whole_sentence(words: tuple[str, ...], vocabularies: Vocabularies) -> list[Example]:
+    """The one example of a sentence, for tasks that ask nothing else about it."""
+    return [Example(words)]
+
+
+def padded(rows: Sequence[Sequence[int]], mask: Tensor) -> Tensor:  # (B, T)
+    """Numbers of words as a tensor of the mask's shape, 0 after the end."""
+    values = torch.zeros(mask.shape, dtype=torch.long)
+    for row, numbers in enumerate(rows):
+        values[row, : len(numbers)] = torch.tensor(numbers)
+    return values.to(mask.device)
+
+
+def read_examples(task: Task, path: str | Path, settings: DataSettings, labels: Iterable[str] | None) -> list[Example]:
+    """The examples of a file to train on, or with the `labels` of training, of any other."""
+    path = existing(path)
+    examples = task.read(path, settings, labels is None)
+    if not examples:
+        raise FormatError(f"{path}: no sentences in it. Is it empty, or of another format?")
+    if labels is not None and settings.unseen == "error":
+        known = set(labels)
+        for example in examples:
+            for label in example.labels:
+                if label not in known:
+                    raise FormatError(
+                        f"{path}: the label {label!r} (in {' '.join(example.words[:8])!r}) is none of the {len(known)} "
+                        "of the training data. Is it another set? --set data.unseen=miss counts it as missed."
+                    )
+    return examples
+
+
+def _check(ok: bool, message: str) -> None:
+    if not ok:
+        raise ConfigError(message)

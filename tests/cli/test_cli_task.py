@@ -1,0 +1,127 @@
+"""elmo task: the examples of every --help, answers on stdout, and one line for an error."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from support import make_embedder
+
+from pyelmo.cli import main
+from pyelmo.cli.task import EXAMPLES
+
+WORDS = {"Ann": "B-PER", "Lee": "I-PER", "saw": "O", "Paris": "B-LOC", ".": "O"}
+LABELLED = "".join(f"{word}\t{label}\n" for word, label in WORDS.items()) + "\n"
+FAST = ["--set", "training.epochs=1", "--set", "network.hidden=[4,4]", "--seeds", "1", "-q"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A folder with what the examples of --help name."""
+    folder = tmp_path_factory.mktemp("task")
+    for name in ("train", "dev"):
+        (folder / f"{name}.conll").write_text(LABELLED * 4)
+    make_embedder().save(folder / "LM")
+    data = ["--data", str(folder / "train.conll"), str(folder / "dev.conll")]
+    for name, encoder in (("baseline", "none"), ("run", str(folder / "LM"))):
+        assert main(["task", "train", "ner", *data, "--encoder", encoder, "-o", str(folder / name), *FAST]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch) -> Path:
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+@pytest.mark.parametrize("action", EXAMPLES)
+def test_the_example_in_help_runs(action, here, capsys):
+    if action == "train":
+        shutil.rmtree("run")
+    with pytest.raises(SystemExit):
+        main(["task", action, "--help"])
+    assert f"example: {EXAMPLES[action]}" in " ".join(capsys.readouterr().out.split())
+    assert main(shlex.split(EXAMPLES[action])[1:]) == 0
+
+
+def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
+    assert main(["task", "evaluate", "run", "dev.conll", "-q"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("run/seed-1: precision ")
+    assert lines[1].startswith("dev.conll: span F1 ")
+    assert main(["task", "evaluate", "run", "dev.conll", "-q", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["gold"] == 8
+
+
+def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):
+    Path("text").write_text("Ann saw Paris.\n\nLee.\n")
+    assert main(["task", "predict", "run", "Ann saw.", "--input", "text", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["words"] for each in found] == [["Ann", "saw", "."], ["Ann", "saw", "Paris", "."], ["Lee", "."]]
+    assert len(found[0]["answers"][0]["labels"]) == 3
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Lee\n")))
+    assert main(["task", "predict", "run/seed-1/model", "--input", "-"]) == 0
+    assert "Lee" in capsys.readouterr().out
+    assert main(["task", "predict", "run"]) == 1
+    assert "no sentence was given" in capsys.readouterr().err
+
+
+def test_options_are_settings_and_stand_in_the_command(here):
+    options = ["--elmo", "both", "--layers", "average", "--lambda", "1", "--dropout", "0.2", "--fraction", "0.5"]
+    data = ["--data", "train.conll", "dev.conll"]
+    assert main(["task", "train", "ner", *data, "--encoder", "mine=LM", *options, "-o", "other", *FAST]) == 0
+    facts = json.loads(Path("other/run.json").read_text())
+    elmo = facts["recipe"]["elmo"]
+    assert (elmo["where"], elmo["layers"], elmo["penalty"], elmo["dropout"]) == ("both", "average", 1.0, 0.2)
+    assert (facts["fraction"], facts["encoder_name"]) == (0.5, "mine")
+    assert "--encoder mine=LM --elmo both --layers average --lambda 1.0 --dropout 0.2" in facts["command"]
+
+
+def test_a_table_on_stdout_and_as_files(here, capsys):
+    assert main(["task", "table", "baseline", "run"]) == 0
+    assert capsys.readouterr().out.count("\n") == 4
+    assert main(["task", "table", "baseline", "run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[1]["encoder"] == "LM"
+    assert main(["task", "table", "baseline", "run", "-o", "table.md"]) == 0
+    assert {path.name for path in Path().glob("table.*")} == {"table.md", "table.json", "table.svg"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "pos", "--data", "a", "b", "-o", "x"], "task 'pos' is none of ner, srl, sentiment"),
+        (["train", "ner", "--data", "train.conll", "bad", "--encoder", "none", "-o", "x"], "bad, line 2: 1 columns"),
+        (["train", "ner", "--data", "train.conll", "empty", "--encoder", "none", "-o", "x"], "empty: holds no"),
+        (["train", "ner", "--data", "train.conll", "-o", "x"], "give two files or three"),
+        (["train", "ner", "--data", "a", "b", "-o", "x", "--set", "network.hiden=3"], "Did you mean 'hidden'"),
+        (["train", "ner", "--data", "a", "b", "-o", "x", "--recipe", "z"], "none of that name in the box (ner,"),
+        (["evaluate", "run", "unseen"], "unseen: the label 'B-GPE'"),
+        (["predict", "nowhere", "text"], "nowhere: no such folder"),
+        (["predict", "LM", "text"], "LM/config.json: not the config of a task model"),
+        (["table", "LM"], "LM: no run.json in it"),
+    ],
+)
+def test_a_mistake_is_one_line(here, arguments, message, capsys):
+    Path("bad").write_text("Rome\tB-LOC\nlost\n")
+    Path("empty").touch()
+    Path("unseen").write_text("Rome\tB-GPE\n")
+    assert main(["task", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_stopped_training_says_how_to_go_on(here, capsys, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyelmo.tasks.fit._step", stop)
+    data = ["--data", "train.conll", "dev.conll"]
+    assert main(["task", "train", "ner", *data, "--encoder", "none", "-o", "stopped", *FAST]) == 130
+    assert "interrupted; the same command goes on with stopped" in capsys.readouterr().err

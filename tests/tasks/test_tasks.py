@@ -1,0 +1,92 @@
+"""Each task end to end on a few sentences: trained, saved, and asked about raw text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyelmo.tasks import load, ner, sentiment, srl
+from pyelmo.tasks.experiment import Plan, train
+from pyelmo.tasks.spans import Counts
+from pyelmo.tasks.task import Example, Recipe, find
+from pyelmo.training.recipe import TASK, read_settings
+
+GOOD, BAD = ("lovely", "great", "fine"), ("dull", "bad", "poor")
+SST = "".join(
+    f"(4 (2 A) (4 (4 {good}) (2 film)))\n(0 (2 A) (0 (0 {bad}) (2 film)))\n"
+    for good, bad in zip(GOOD, BAD, strict=True)
+)
+NSMC = (
+    "id\tdocument\tlabel\n"
+    + "".join(f"{n}\t{'좋은' if n % 2 else '나쁜'} 영화\t{n % 2}\n" for n in range(8))
+    + "9\t\t0\n"
+)
+ROLES = "".join(
+    f"d 0 0 {who} N * - - (ARG0*)\nd 0 1 {verb} V * x x.01 (V*)\nd 0 2 {what} N * - - (ARG1*)\n\n"
+    for who in ("Ann", "Bob")
+    for verb in ("saw", "ate")
+    for what in ("fish", "trees")
+)
+
+
+def recipe(name: str, *changes: str) -> Recipe:
+    small = ["training.epochs=30", "training.lr=0.02", "training.batch=4", "training.optimiser=adam", "words.dim=8"]
+    return read_settings(find(name).recipe, name, [*small, "words.min_count=1", *changes], prefix=TASK)
+
+
+def run(tmp_path: Path, name: str, text: str, *changes: str) -> Path:
+    (tmp_path / "data").write_text(text, "utf-8")
+    plan = Plan(task=name, data=[tmp_path / "data"] * 2, recipe=recipe(name, *changes))
+    train(plan, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_sentiment_of_trees_with_and_without_phrases(tmp_path, ner_data):
+    changes = ["network.hidden=8", "network.input_dropout=0.0", "network.dropout=0.0", "training.batch=9"]
+    changes += [
+        "training.patience=40",
+        "training.epochs=40",
+        "training.lr=0.01",
+        "data.phrases=true",
+        "data.binary=true",
+    ]
+    model = load(run(tmp_path, "sentiment", SST, *changes))
+    assert [model.task.show(found) for found in model.predict(["A great film", "A dull film"])] == [
+        "1: A great film",
+        "0: A dull film",
+    ]
+    result = json.loads((tmp_path / "run" / "seed-1" / "result.json").read_text())
+    assert (result["dev"]["f1"], result["dev"]["gold"]) == (100, 6)  # phrases are for training alone
+    assert result["examples"] == 18  # ... without the neutral ones
+
+
+def test_sentiment_of_korean_reviews_one_of_them_empty(tmp_path):
+    output = run(tmp_path, "sentiment", NSMC, "network.hidden=8", "data.format=nsmc", "data.language=ko")
+    assert json.loads((output / "seed-1" / "result.json").read_text())["dev"]["gold"] == 9
+    assert load(output).predict(["좋은 영화"])[0][0].labels in {("0",), ("1",)}
+
+
+@pytest.mark.parametrize("where", ["input", "output", "both"])
+def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
+    (tmp_path / "data").write_text(ROLES, "utf-8")
+    settings = recipe("srl", "network.hidden=12", "network.layers=2", "network.flag=4", f"elmo.where={where}")
+    plan = Plan(task="srl", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+    train(plan, tmp_path / "run")
+    model = load(tmp_path / "run")
+    assert model.vocabularies["predicates"] == ("ate", "saw")
+    (found,) = model.predict(["Bob saw fish"])
+    assert model.task.show(found) == "[ARG0 Bob] [V saw] [ARG1 fish]"
+    assert model.predict(["Nothing here"]) == [[]]
+
+
+def test_counts_add_up_to_the_metric():
+    assert ner.count(("B-PER", "I-PER", "O"), ("B-PER", "O", "B-LOC")) == Counts(0, 2, 1)
+    assert srl.count(("B-V", "B-ARG1", "O"), ("B-V", "B-ARG1", "B-ARG2")) == Counts(1, 2, 1)
+    assert sentiment.count(("1",), ("1",)) + sentiment.count(("1",), ("0",)) == Counts(1, 2, 2)
+    assert Counts(1, 2, 2).f1 == 50
+
+
+def test_both_labels_of_a_kind_are_known_where_only_one_was_seen():
+    assert ner.learn([Example(("Rome",), ("B-LOC",))])["labels"] == ("O", "B-LOC", "I-LOC")
