@@ -61,6 +61,7 @@ def test_a_line_that_is_no_tree_is_one_clear_error(write, text, message):
 def test_nsmc_is_split_into_words_and_an_empty_review_stays(write):
     path = write("id\tdocument\tlabel\n1\t굳 ㅋ!\t1\n2\t\t0\n")
     assert read_nsmc(path) == [Review(["굳", "ㅋ", "!"], 1), Review([], 0)]
+    assert read_nsmc(path, tokenised=True) == [Review(["굳", "ㅋ!"], 1), Review([], 0)]
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,11 @@ def _tree(line: str, where: str) -> list[Review]:
     return phrases
 
 
-def read_nsmc(path: str | Path, language: str = "ko") -> list[Review]:
-    """Naver's film reviews, split into words by a language's rules. A few are empty: they have no words."""
+def read_nsmc(path: str | Path, language: str = "ko", *, tokenised: bool = False) -> list[Review]:
+    """Naver's film reviews, split into words by a language's rules unless they are already, with spaces between.
+
+    A few are empty: they have no words.
+    """
     reviews: list[Review] = []
     for number, line in numbered_lines(existing(path)):
         columns = line.split("\t")
@@ -83,7 +86,8 @@ def read_nsmc(path: str | Path, language: str = "ko") -> list[Review]:
         if number == 1 or len(columns) != 3 or columns[2] not in ("0", "1"):
             expected = "the header id, document, label" if number == 1 else "a number, a text and 0 or 1"
             raise FormatError(f"{path}, line {number}: expected {expected}, got {line[:60]!r}")
-        reviews.append(Review(split_words(columns[1], language), int(columns[2])))
+        words = columns[1].split() if tokenised else split_words(columns[1], language)
+        reviews.append(Review(words, int(columns[2])))
     expected_count = PUBLISHED.get(Path(path).name, 1)
     if len(reviews) < expected_count:
         raise FormatError(f"{path}: {len(reviews):,} reviews, expected {expected_count:,} or more. Is the copy whole?")

@@ -23,6 +23,7 @@ class SentimentData(DataSettings):
     format: Literal["sst", "nsmc"] = "sst"
     binary: bool = False  # SST without what is neutral
     phrases: bool = False  # SST: train on the phrases of a sentence too
+    tokenised: bool = False  # NSMC: the text is split by the language's rules already, with spaces between
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class SentimentRecipe(Recipe):
 
 def read(path: Path, data: SentimentData, training: bool) -> list[Example]:
     if data.format == "nsmc":
-        found = read_nsmc(path, data.language)
+        found = read_nsmc(path, data.language, tokenised=data.tokenised)
     else:
         found = read_sst(path, binary=data.binary, phrases=data.phrases and training)
     return [Example(tuple(each.words) or NOTHING, (str(each.label),)) for each in found]
