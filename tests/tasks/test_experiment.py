@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,15 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp
     one, two, other = weights(tmp_path / "one"), weights(tmp_path / "two"), weights(tmp_path / "one", 2)
     assert all(torch.equal(two[name], tensor) for name, tensor in one.items())
     assert not torch.equal(one["network.crf.start"], other["network.crf.start"])
+
+
+def test_seeds_trained_apart_are_those_of_one_run(ner_data, tmp_path):
+    wanted = plan(ner_data, encoder=str(ner_data / "LM"), seeds=2)
+    train(wanted, tmp_path / "one")
+    (second,) = train(replace(wanted, seeds=1, first_seed=2), tmp_path / "two")
+    assert second["seed"] == 2
+    train(replace(wanted, seeds=1), tmp_path / "two")
+    assert same(tmp_path / "one", tmp_path / "two")
 
 
 def same(one: Path, other: Path) -> bool:

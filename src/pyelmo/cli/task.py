@@ -53,7 +53,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dropout", type=float, metavar="P", help="of the mixed vectors (default: 0.5)")
     parser.add_argument("--tune-encoder", action="store_true", default=None, help="train the biLM too: no cache, slow")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="trainings, from seed 1 (default: 3)")
+    parser.add_argument(
+        "--seeds",
+        type=_seeds,
+        default=(1, 3),
+        metavar="N",
+        help="trainings, or from one seed to another: 4-6 (default: 3)",
+    )
     parser.add_argument("--fraction", type=float, default=1.0, metavar="F", help="of the training data (default: 1)")
     parser.add_argument("--recipe", metavar="NAME", help="a TOML file, or one in the box (default: the task's own)")
     parser.add_argument("--set", metavar="A.B=C", action="append", default=[], help="change a setting of the recipe")
@@ -78,7 +84,7 @@ def _train(args: argparse.Namespace) -> None:
     recipe = read_settings(kind, args.recipe or args.task, changes + args.set, prefix=TASK)
     plan = Plan(
         task=args.task, data=args.data, recipe=recipe, encoder=None if args.encoder == "none" else args.encoder,
-        vectors=args.vectors, fraction=args.fraction, seeds=args.seeds,
+        vectors=args.vectors, fraction=args.fraction, seeds=args.seeds[1], first_seed=args.seeds[0],
     )  # fmt: skip
     try:
         results = train(
@@ -103,7 +109,17 @@ def _told(args: argparse.Namespace) -> list[str]:
     words += ["--fraction", str(args.fraction)] if args.fraction != 1 else []
     words += ["--recipe", args.recipe] if args.recipe else []
     words += [word for change in args.set for word in ("--set", change)]
-    return [*words, "--seeds", str(args.seeds), "-o", args.output]
+    first, count = args.seeds
+    return [*words, "--seeds", str(count) if first == 1 else f"{first}-{first + count - 1}", "-o", args.output]
+
+
+def _seeds(text: str) -> tuple[int, int]:
+    """The first seed and how many: "3" or "4-6"."""
+    first, dash, last = text.partition("-")
+    numbers = (int(first), int(last) - int(first) + 1) if dash else (1, int(first))
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seeds, and no range of them such as 4-6")
+    return numbers
 
 
 def _scores(task: str, scores: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""The same mathematics, faster. Nothing here is needed for a right answer; the references live in `model`.
+"""The same mathematics, faster. Nothing here is needed for a right answer; the references live in `model` and `tasks`.
 
 One place of choice: `fast(plain, example)` gives the function that computes the same as `plain` with the same
 arguments, a Triton one on a GPU that can run it, else `plain` itself. The caller cannot tell which ran.
@@ -19,7 +19,9 @@ from torch import Tensor
 log = logging.getLogger("pyelmo")
 
 # The plain function's name -> the file here that holds `fast_<name>`.
-FILES = {"projected_lstm": "lstm", "conv_max": "char_cnn", "sampled_nll": "softmax"}
+FILES = {
+    "projected_lstm": "lstm", "conv_max": "char_cnn", "sampled_nll": "softmax", "highway_recurrence": "highway_lstm",
+}  # fmt: skip
 
 # Not float16: gradients of a mean over 80,000 places lie below what it can hold.
 DTYPES = (torch.float32, torch.bfloat16)

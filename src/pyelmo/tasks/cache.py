@@ -49,9 +49,13 @@ def cached(
     *,
     language: str,
     precision: str,
+    device: str = "cpu",
     progress: bool = False,
 ) -> Layers:
-    """The layers of these sentences from the cache, embedded now if they are not there or are damaged."""
+    """The layers of these sentences from the cache, embedded now if they are not there or are damaged.
+
+    A GPU holds them all in its own memory where half of what is free is enough.
+    """
     distinct = list(dict.fromkeys(sentences))
     about = {"encoder": encoder.facts, "split": language, "precision": precision, "sentences": _checksum(distinct)}
     entry = folder / hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
@@ -69,11 +73,17 @@ def cached(
         values = _read(entry, ends[-1])
         if values is None:
             raise OutputError(f"{entry}: went away while it was written. Is another program clearing the cache?")
-    found = values
-    places = {words: (end - len(words), end) for words, end in zip(distinct, ends, strict=True)}
+    table = torch.from_numpy(values)  # (N, L, D)
+    if torch.device(device).type == "cuda" and 2 * table.nbytes < torch.cuda.mem_get_info(device)[0]:
+        table = table.to(device)
+    starts = {words: end - len(words) for words, end in zip(distinct, ends, strict=True)}
 
     def layers(wanted: Sequence[Words]) -> Tensor:
-        return padded([found[slice(*places[words])] for words in wanted])
+        lengths = torch.tensor([len(words) for words in wanted]).unsqueeze(1)
+        steps = torch.arange(int(lengths.max()))
+        places = torch.tensor([starts[words] for words in wanted]).unsqueeze(1) + steps
+        rows = table[places.where(steps < lengths, 0).to(table.device)]  # (B, T, L, D)
+        return rows.mul_((steps < lengths).to(table.device)[..., None, None]).permute(2, 0, 1, 3)
 
     return layers
 
@@ -113,7 +123,7 @@ def _read(entry: Path, words: int) -> npt.NDArray[Any] | None:
         return None
     try:
         about = json.loads((entry / "cache.json").read_text("utf-8"))
-        values = np.load(entry / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        values = np.load(entry / "vectors.npy", mmap_mode="c", allow_pickle=False)
         if len(values) != words or sha256(entry / "vectors.npy") != about["sha256"]:
             raise ValueError("its checksum is another")
     except (OSError, ValueError, KeyError, TypeError) as error:

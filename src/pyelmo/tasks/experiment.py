@@ -52,11 +52,12 @@ class Plan:
     vectors: str | Path | None = None
     fraction: float = 1.0  # of the training examples
     seeds: int = 1
+    first_seed: int = 1
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.data) <= 3:
             raise InputError(f"data: give two files or three (train, dev, test), got {len(self.data)}")
-        if not 0 < self.fraction <= 1 or self.seeds < 1:
+        if not 0 < self.fraction <= 1 or min(self.seeds, self.first_seed) < 1:
             raise InputError(f"fraction {self.fraction} is not above 0 and at most 1, or seeds {self.seeds} below 1")
 
 
@@ -102,12 +103,13 @@ def train(
         layers = cache.cached(
             encoder, [example.words for part in parts.values() for example in part],
             Path(place) if place else output.parent / "cache", language=plan.recipe.data.language,
-            precision=plan.recipe.elmo.precision, progress=progress,
+            precision=plan.recipe.elmo.precision, device=device, progress=progress,
         )  # fmt: skip
     about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
     vectors = StaticVectors.load(plan.vectors) if plan.vectors else None
     material = _Material(task, plan, parts, task.learn(parts["train"]), about, layers, vectors)
-    for seed in range(1, plan.seeds + 1):
+    seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
+    for seed in seeds:
         folder = output / f"seed-{seed}"
         if not (folder / RESULT).is_file():
             folder.mkdir(exist_ok=True)
@@ -117,7 +119,7 @@ def train(
     run = read_run(output)
     if picture := layers_picture([run]):
         write_text(output / PICTURE, picture)
-    return run.results[: plan.seeds]
+    return [result for result in run.results if result["seed"] in seeds]
 
 
 def _read_parts(task: Task, plan: Plan) -> dict[str, list[Example]]:

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from pyelmo.kernels import fast
+
 GATES = 5
 
 
@@ -44,7 +46,7 @@ def highway_lstm(
 def fast_highway_lstm(
     inputs: Tensor, mask: Tensor, weight_input: Tensor, recurrent: Tensor, bias: Tensor, keep: Tensor | None
 ) -> Tensor:
-    """As `highway_lstm`: what has no recurrence is one product for all steps, and backward is written out."""
+    """As `highway_lstm`: what has no recurrence is one product for all steps; a GPU takes the rest in one launch."""
     size = recurrent.shape[1]
     joint = nn.functional.linear(inputs, weight_input, nn.functional.pad(bias, (0, size)))  # (T, B, 6H)
     # Where there is no word nothing enters the cell and nothing stays: its gates are shut, at no cost to any step.
@@ -53,12 +55,19 @@ def fast_highway_lstm(
     gates = torch.where(mask.unsqueeze(2), joint[..., : GATES * size], shut.to(joint.dtype))
     carry = joint[..., GATES * size :].masked_fill(~mask.unsqueeze(2), 0.0)
     dtype = recurrent.dtype  # under autocast too: a cell in half precision forgets
-    with torch.autocast(inputs.device.type, enabled=False):
-        outputs: Tensor = _HighwayLstm.apply(gates.to(dtype), carry.to(dtype), recurrent, keep)  # type: ignore[no-untyped-call]
+    return fast(highway_recurrence, inputs)(gates.to(dtype), carry.to(dtype), recurrent, keep)
+
+
+def highway_recurrence(gates: Tensor, carry: Tensor, recurrent: Tensor, keep: Tensor | None) -> Tensor:
+    """What the words bring, (T, B, 5H) and (T, B, H) -> (T, B, H): all that has a recurrence."""
+    with torch.autocast(gates.device.type, enabled=False):
+        outputs: Tensor = _HighwayLstm.apply(gates, carry, recurrent, keep)  # type: ignore[no-untyped-call]
     return outputs
 
 
 class _HighwayLstm(torch.autograd.Function):
+    """Step by step, with backward written out."""
+
     @staticmethod
     def forward(ctx: Any, gates: Tensor, carry: Tensor, recurrent: Tensor, keep: Tensor | None) -> Tensor:
         size = carry.shape[-1]
@@ -143,5 +152,4 @@ class HighwayLayer(nn.Module):
         if self.training and self.dropout:
             chance = self.recurrent.new_full((inputs.shape[1], self.recurrent.shape[1]), 1 - self.dropout)
             keep = chance.bernoulli() / chance
-        run = fast_highway_lstm  # the one place to choose: a kernel of the same signature would be taken here
-        return run(inputs, mask, self.input, self.recurrent, self.bias, keep)
+        return fast_highway_lstm(inputs, mask, self.input, self.recurrent, self.bias, keep)

@@ -46,10 +46,11 @@ class SrlNetwork(nn.Module):
         flags = self.flag((places == predicates.unsqueeze(1)).long())
         inputs = inputs.masked_fill(~mask.unsqueeze(2), 0.0)
         states, live = torch.cat([inputs, flags], 2).transpose(0, 1), mask.T  # time first
-        for number, layer in enumerate(self.layers):
-            if number:  # each layer reads against the direction of the one before
-                states, live = states.flip(0), live.flip(0)
-            states = layer(states, live)
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda):  # cells stay in float32
+            for number, layer in enumerate(self.layers):
+                if number:  # each layer reads against the direction of the one before
+                    states, live = states.flip(0), live.flip(0)
+                states = layer(states, live)
         if len(self.layers) % 2 == 0:
             states = states.flip(0)
         states = states.transpose(0, 1)
