@@ -34,9 +34,9 @@ class BcnNetwork(nn.Module):
         pooled = width + extra
         self.attention = nn.Linear(pooled, 1)
         self.output = nn.Sequential(
-            Maxout(4 * pooled, 2 * pooled, dropout),
-            Maxout(2 * pooled, pooled, dropout),
-            Maxout(pooled, classes, dropout),
+            Maxout(4 * pooled, 2 * width, dropout),
+            Maxout(2 * width, width, dropout),
+            Maxout(width, classes, dropout),
         )
 
     def forward(self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None) -> Tensor:

@@ -238,7 +238,7 @@ def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *,
     if output.is_file() or (output.is_dir() and any(output.iterdir())):
         raise OutputError(f"{output}: exists and is not a run of a task. Choose another folder.")
     try:
-        output.mkdir(exist_ok=True)
+        output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{output}: cannot be made: {error.strerror}") from error
     write_text(place, json.dumps({**facts, "made": versions(), **origin}, indent=1, ensure_ascii=False) + "\n")

@@ -33,7 +33,7 @@ from pyelmo.tasks.task import Example, Recipe, Task, Vocabularies
 from pyelmo.text.tokens import split_words
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
-BATCH = 64  # sentences labelled at once
+BATCH = 256  # sentences labelled at once
 
 
 class TaskModel(nn.Module):
