@@ -26,8 +26,8 @@ from pyelmo.kernels.lstm import _sigmoid, _tanh
 
 ROWS = 16  # of the batch, for each program: the least that a matrix unit takes
 TILES = {  # what was fastest on an H200
-    "forward": {"COLUMNS": 64, "PART": 32, "num_warps": 8, "num_stages": 3},
-    "backward": {"COLUMNS": 64, "PART": 64, "num_warps": 4, "num_stages": 3},
+    "forward": {"COLUMNS": 128, "PART": 32, "num_warps": 8, "num_stages": 3},
+    "backward": {"COLUMNS": 128, "PART": 64, "num_warps": 8, "num_stages": 3},
 }
 
 

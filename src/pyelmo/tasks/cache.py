@@ -54,7 +54,7 @@ def cached(
 ) -> Layers:
     """The layers of these sentences from the cache, embedded now if they are not there or are damaged.
 
-    A GPU holds them all in its own memory where half of what is free is enough.
+    A GPU holds them all in its own memory where an eighth of what is free is enough: others may be at work on it.
     """
     distinct = list(dict.fromkeys(sentences))
     about = {"encoder": encoder.facts, "split": language, "precision": precision, "sentences": _checksum(distinct)}
@@ -74,7 +74,7 @@ def cached(
         if values is None:
             raise OutputError(f"{entry}: went away while it was written. Is another program clearing the cache?")
     table = torch.from_numpy(values)  # (N, L, D)
-    if torch.device(device).type == "cuda" and 2 * table.nbytes < torch.cuda.mem_get_info(device)[0]:
+    if torch.device(device).type == "cuda" and 8 * table.nbytes < torch.cuda.mem_get_info(device)[0]:
         table = table.to(device)
     starts = {words: end - len(words) for words, end in zip(distinct, ends, strict=True)}
 

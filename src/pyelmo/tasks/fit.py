@@ -126,11 +126,11 @@ def _step(
     model.train()
     optimiser.zero_grad(set_to_none=True)
     loss = model.loss(examples)
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise DivergedError(f"the loss is {value} at step {step + 1}. Try a lower training.lr.")
     loss.backward()
     nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)
+    value = float(loss.detach())  # here, not before: a GPU has had its work by now
+    if not math.isfinite(value):
+        raise DivergedError(f"the loss is {value} at step {step + 1}. Try a lower training.lr.")
     optimiser.step()
     return value
 
@@ -144,7 +144,7 @@ def _optimiser(model: TaskModel, settings: TrainingSettings) -> torch.optim.Opti
     groups += [{"params": bilm, "first": settings.encoder_lr, "lr": settings.encoder_lr}] if bilm else []
     if settings.optimiser == "adadelta":
         return torch.optim.Adadelta(groups, rho=0.95, eps=1e-6, weight_decay=settings.weight_decay)
-    return torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=model.device.type == "cuda")
 
 
 def _set_rate(optimiser: torch.optim.Optimizer, position: Position, settings: TrainingSettings) -> None:
