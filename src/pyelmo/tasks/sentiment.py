@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from pyelmo.tasks.bcn_network import BcnNetwork
+from pyelmo.tasks.metrics import ACCURACY
 from pyelmo.tasks.reviews import read_nsmc, read_sst
-from pyelmo.tasks.spans import Counts
-from pyelmo.tasks.task import DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, whole_sentence
+from pyelmo.tasks.task import Answer, DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies
 
 NOTHING = (".",)  # stands for the words of a review that has none
 
@@ -44,7 +44,7 @@ def read(path: Path, data: SentimentData, training: bool) -> list[Example]:
         found = read_nsmc(path, data.language, tokenised=data.tokenised)
     else:
         found = read_sst(path, binary=data.binary, phrases=data.phrases and training)
-    return [Example(tuple(each.words) or NOTHING, (str(each.label),)) for each in found]
+    return [Example((tuple(each.words) or NOTHING,), (str(each.label),)) for each in found]
 
 
 def learn(examples: Sequence[Example]) -> Vocabularies:
@@ -67,7 +67,7 @@ class Classifier(nn.Module):
         wanted = [self.labels.index(example.labels[0]) for example in inputs.examples]
         return nn.functional.cross_entropy(self._scores(inputs), torch.tensor(wanted, device=inputs.mask.device))
 
-    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]:
+    def predict(self, inputs: Inputs) -> list[Answer]:
         return [(self.labels[number],) for number in self._scores(inputs).argmax(1).tolist()]
 
     def _scores(self, inputs: Inputs) -> Tensor:
@@ -75,8 +75,8 @@ class Classifier(nn.Module):
         return found
 
 
-def count(wanted: tuple[str, ...], given: tuple[str, ...]) -> Counts:
-    return Counts(int(wanted == given), 1, 1)
+def count(example: Example, given: Answer) -> tuple[int, ...]:
+    return int(example.labels == given), 1
 
 
 def show(examples: Sequence[Example]) -> str:
@@ -86,6 +86,6 @@ def show(examples: Sequence[Example]) -> str:
 
 
 TASK = Task(
-    name="sentiment", metric="accuracy", paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read, learn=learn,
-    build=Classifier, count=count, ask=whole_sentence, show=show,
+    name="sentiment", metric=ACCURACY, paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read, learn=learn,
+    build=Classifier, count=count, show=show,
 )  # fmt: skip
