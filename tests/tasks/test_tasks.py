@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyelmo.tasks import load, ner, sentiment, srl
+from pyelmo.tasks import classes, load, ner, srl
 from pyelmo.tasks.experiment import Plan, train
 from pyelmo.tasks.metrics import ACCURACY, SPANS
 from pyelmo.tasks.task import Example, Recipe, find
@@ -28,6 +28,12 @@ ROLES = "".join(
     for who in ("Ann", "Bob")
     for verb in ("saw", "ate")
     for what in ("fish", "trees")
+)
+
+PAIRS = "".join(
+    json.dumps({"sentence1": f"The {who} sleeps .", "sentence2": f"A {who} is {what} .", "gold_label": label}) + "\n"
+    for who in ("man", "dog", "child")
+    for what, label in (("asleep", "entailment"), ("awake", "contradiction"), ("old", "neutral"), ("so", "-"))
 )
 
 
@@ -81,13 +87,31 @@ def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
     assert model.predict(["Nothing here"]) == [[]]
 
 
+@pytest.mark.parametrize("where", ["input", "output", "both"])
+def test_entailment_of_a_premise_and_a_hypothesis(tmp_path, ner_data, where):
+    (tmp_path / "data").write_text(PAIRS * 4, "utf-8")
+    changes = ["network.hidden=16", "network.dropout=0.0", "elmo.dropout=0.0", "training.patience=30"]
+    settings = recipe(
+        "nli", *changes, "training.halve_after=0", "training.lr=0.005", "training.epochs=20", f"elmo.where={where}"
+    )
+    plan = Plan(task="nli", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+    (result,) = train(plan, tmp_path / "run")
+    assert (result["dev"]["score"], result["dev"]["accuracy"], result["dev"]["of"]) == (100, 100, 36)
+    model = load(tmp_path / "run")
+    found = model.predict([("The dog sleeps.", "A dog is awake."), ("The man sleeps.", "A man is asleep.")])
+    assert [model.task.show(each) for each in found] == [
+        "contradiction: The dog sleeps . -> A dog is awake .",
+        "entailment: The man sleeps . -> A man is asleep .",
+    ]
+
+
 def test_counts_add_up_to_the_metric():
     def counted(task, wanted, given):
         return task.count(Example((("a",) * len(wanted),), wanted), given)
 
     assert counted(ner, ("B-PER", "I-PER", "O"), ("B-PER", "O", "B-LOC")) == (0, 2, 1)
     assert counted(srl, ("B-V", "B-ARG1", "O"), ("B-V", "B-ARG1", "B-ARG2")) == (1, 2, 1)
-    assert [counted(sentiment, ("1",), given) for given in (("1",), ("0",))] == [(1, 1), (0, 1)]
+    assert [counted(classes, ("1",), given) for given in (("1",), ("0",))] == [(1, 1), (0, 1)]
     found = SPANS.score([(0, 2, 1), (1, 2, 1)])
     assert found.figures == {"f1": pytest.approx(100 / 3), "precision": 25, "recall": 50}
     assert (found.main, found.sums) == (found.figures["f1"], {"right": 1, "found": 4, "gold": 2})

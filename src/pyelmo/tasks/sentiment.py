@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
+from pyelmo.tasks import classes
 from pyelmo.tasks.bcn_network import BcnNetwork
 from pyelmo.tasks.metrics import ACCURACY
 from pyelmo.tasks.reviews import read_nsmc, read_sst
-from pyelmo.tasks.task import Answer, DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies
-
-NOTHING = (".",)  # stands for the words of a review that has none
+from pyelmo.tasks.task import NOTHING, Answer, DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +45,6 @@ def read(path: Path, data: SentimentData, training: bool) -> list[Example]:
     return [Example((tuple(each.words) or NOTHING,), (str(each.label),)) for each in found]
 
 
-def learn(examples: Sequence[Example]) -> Vocabularies:
-    return {"labels": tuple(sorted({label for example in examples for label in example.labels}))}
-
-
 class Classifier(nn.Module):
     """One label for each review."""
 
@@ -64,19 +58,21 @@ class Classifier(nn.Module):
         )  # fmt: skip
 
     def loss(self, inputs: Inputs) -> Tensor:
-        wanted = [self.labels.index(example.labels[0]) for example in inputs.examples]
-        return nn.functional.cross_entropy(self._scores(inputs), torch.tensor(wanted, device=inputs.mask.device))
+        return classes.loss(self._scores(inputs), inputs.examples, self.labels)
 
     def predict(self, inputs: Inputs) -> list[Answer]:
-        return [(self.labels[number],) for number in self._scores(inputs).argmax(1).tolist()]
+        return self.decide(inputs.examples, self.probabilities(inputs))
+
+    def probabilities(self, inputs: Inputs) -> list[Tensor]:
+        """Of the labels, (K,) each."""
+        return list(self._scores(inputs).softmax(1))
+
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]:
+        return classes.decide(probabilities, self.labels)
 
     def _scores(self, inputs: Inputs) -> Tensor:
         found: Tensor = self.bcn(inputs.vectors, inputs.mask, inputs.output)
         return found
-
-
-def count(example: Example, given: Answer) -> tuple[int, ...]:
-    return int(example.labels == given), 1
 
 
 def show(examples: Sequence[Example]) -> str:
@@ -86,6 +82,6 @@ def show(examples: Sequence[Example]) -> str:
 
 
 TASK = Task(
-    name="sentiment", metric=ACCURACY, paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read, learn=learn,
-    build=Classifier, count=count, show=show,
+    name="sentiment", metric=ACCURACY, paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read,
+    learn=classes.learn, build=Classifier, count=classes.count, show=show,
 )  # fmt: skip
