@@ -17,6 +17,7 @@ EXAMPLES = {
     "train": EXAMPLE,
     "evaluate": "elmo task evaluate run dev.conll",
     "predict": 'elmo task predict run "John lives in Paris ."',
+    "ensemble": "elmo task ensemble nli-run --data pairs.jsonl -o ensemble.md",
     "table": "elmo task table baseline run -o table.md",
 }
 # What models are asked about where it is more than a sentence: the texts themselves, or files with them.
@@ -156,10 +157,9 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
-    from pyelmo.tasks import load
+    from pyelmo.tasks.model import load, seed_folders
 
-    results = sorted(Path(args.model).glob("seed-*/result.json"), key=lambda path: int(path.parent.name[5:]))
-    folders = [path.parent for path in results] or [Path(args.model)]
+    folders = seed_folders(args.model)
     found = []
     for folder in folders:
         model = load(folder, encoder=args.encoder, device=check_device(args.device) or "cpu")
@@ -230,6 +230,29 @@ def _questions(args: argparse.Namespace, task: str, names: tuple[str, ...]) -> l
     return questions
 
 
+def _add_ensemble(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="runs, whose seeds are members, or single models")
+    parser.add_argument("--data", required=True, metavar="FILE", help="a labelled file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="FILE.md and FILE.json (default: stdout)")
+    parser.add_argument("--encoder", metavar="MODEL", help="where the models' encoder lies now")
+    parser.add_argument("--device", help="cpu or cuda (default: cpu)")
+    parser.add_argument("--json", action="store_true", help="JSON on stdout instead of Markdown")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def _ensemble(args: argparse.Namespace) -> None:
+    from pyelmo.tasks import ensemble
+
+    found = ensemble.evaluate(
+        args.runs, args.data, encoder=args.encoder, device=check_device(args.device) or "cpu", progress=not args.quiet
+    )
+    if args.output:
+        for path in ensemble.write(found, Path(args.output)):
+            print(f"{path}: written", file=sys.stderr)
+        return
+    print(ensemble.to_json(found) + "\n" if args.json else ensemble.markdown(found), end="")
+
+
 def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
@@ -258,6 +281,7 @@ def _table(args: argparse.Namespace) -> None:
 _ACTIONS = {
     "train": ("train a task's network; the same command again goes on where it stopped", _add_train, _train),
     "evaluate": ("score a trained model on a labelled file", _add_evaluate, _evaluate),
-    "predict": ("label raw sentences with a trained model", _add_predict, _predict),
+    "predict": ("answer about raw text with a trained model", _add_predict, _predict),
+    "ensemble": ("score several trained models as one, by the mean of their probabilities", _add_ensemble, _ensemble),
     "table": ("compare runs: absolute and relative improvement, with a paired bootstrap", _add_table, _table),
 }

@@ -72,6 +72,12 @@ class TaskModel(nn.Module):
         """The answers to examples, in their order."""
         return self._each(self.network.predict, examples, progress)
 
+    def probabilities(self, examples: Sequence[Example], *, progress: bool = False) -> list[Tensor]:
+        """What the answers follow from, where they follow from probabilities: see `task.Averaged`."""
+        return self._each(
+            lambda *texts: [each.cpu() for each in self.network.probabilities(*texts)], examples, progress
+        )
+
     def predict(self, questions: Sequence[Raw | Sequence[Raw]]) -> list[list[Example]]:
         """What is asked about each sentence, raw or in words, with the labels given to it.
 
@@ -239,6 +245,12 @@ def read_weights(model: TaskModel, path: Path) -> None:
     for name in tensors:
         if name not in own:
             raise FormatError(f"{path}: {name!r} has no place in this model. Is it of another model?")
+
+
+def seed_folders(run: str | Path) -> list[Path]:
+    """The folders of a run's finished seeds; or the one folder that is named, where it is of a seed or a model."""
+    results = sorted(Path(run).glob("seed-*/result.json"), key=lambda path: int(path.parent.name[5:]))
+    return [path.parent for path in results] or [Path(run)]
 
 
 def find_model(path: Path) -> Path:
