@@ -98,6 +98,18 @@ def test_the_bootstrap_of_known_cases():
     assert table.bootstrap(counts, better, SPANS, resamples=2000) == found
 
 
+def test_seeds_that_counted_a_third_number_of_accuracy_stand_beside_those_that_do_not(tmp_path):
+    run = make_run(tmp_path / "run", [[[1, 1, 1], [0, 1, 1]], [[1, 1, 1], [1, 1, 1]]])
+    facts = json.loads((run / "run.json").read_text()) | {"task": "sentiment"}
+    (run / "run.json").write_text(json.dumps(facts))
+    (run / "seed-2" / "answers-test.jsonl").write_text('{"counts": [1, 1]}\n' * 2)
+    (run / "seed-2" / "result.json").write_text(
+        '{"seed": 2, "dev": {"score": 0}, "test": {"score": 100}, "layers": {}}'
+    )
+    found = table.read_run(run)
+    assert (found.scores("test"), found.counts().tolist()) == ([50, 100], [[[1, 1], [0, 1]], [[1, 1], [1, 1]]])
+
+
 def test_what_is_no_run_is_one_clear_error(tmp_path):
     with pytest.raises(NotFoundError, match="no run.json in it"):
         table.read_run(tmp_path)
@@ -107,6 +119,7 @@ def test_what_is_no_run_is_one_clear_error(tmp_path):
     with pytest.raises(InputError, match="answered 1 and 2 examples"):
         table.bootstrap(np.ones((1, 1, 3)), np.ones((1, 2, 3)), SPANS)
     run = make_run(tmp_path / "run", [[[1, 1, 1]]])
-    (run / "seed-1" / "answers-test.jsonl").write_text("{}\n")
-    with pytest.raises(FormatError, match="answers-test.jsonl: not the answers of a run"):
-        table.read_run(run).counts()
+    for text in ("{}\n", ""):
+        (run / "seed-1" / "answers-test.jsonl").write_text(text)
+        with pytest.raises(FormatError, match="answers-test.jsonl: not the answers of a run"):
+            table.read_run(run).counts()

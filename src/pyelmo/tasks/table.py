@@ -42,10 +42,10 @@ class Run:
         return [main_figure(result[part]) for result in self.results]
 
     def counts(self) -> Floats:  # (S, N, C)
-        """What every example adds to the score."""
-        return np.stack(
-            [_counts(self.folder / f"seed-{r['seed']}" / f"answers-{self.part}.jsonl") for r in self.results]
-        )
+        """What every example adds to the score; runs of accuracy once counted a third number, which says nothing."""
+        paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
+        numbers = len(find(self.facts["task"]).metric.counts)
+        return np.stack([_counts(path)[:, :numbers] for path in paths])
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -225,7 +225,10 @@ def _deviation(scores: Sequence[float]) -> float | None:
 
 def _counts(path: Path) -> Floats:  # (N, C)
     try:
-        return np.array([json.loads(line)["counts"] for line in path.read_text("utf-8").splitlines()], np.float64)
+        found = np.array([json.loads(line)["counts"] for line in path.read_text("utf-8").splitlines()], np.float64)
+        if found.ndim != 2:
+            raise ValueError("no answer in it")
+        return found
     except FileNotFoundError:
         raise NotFoundError(f"{path}: not found; run the command of this run again") from None
     except (ValueError, KeyError, TypeError) as error:
