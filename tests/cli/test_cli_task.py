@@ -17,6 +17,11 @@ from pyelmo.cli.task import EXAMPLES
 
 WORDS = {"Ann": "B-PER", "Lee": "I-PER", "saw": "O", "Paris": "B-LOC", ".": "O"}
 LABELLED = "".join(f"{word}\t{label}\n" for word, label in WORDS.items()) + "\n"
+PAIRS = "".join(
+    json.dumps({"sentence1": "A man sleeps.", "sentence2": f"A man {what}.", "gold_label": label}) + "\n"
+    for what, label in (("rests", "entailment"), ("runs", "contradiction"), ("dreams", "neutral"))
+)
+SMALL = ["--set", "training.epochs=1", "--set", "network.hidden=4"]
 FAST = ["--set", "training.epochs=1", "--set", "network.hidden=[4,4]", "--seeds", "1", "-q"]
 
 
@@ -30,6 +35,10 @@ def made(tmp_path_factory) -> Path:
     data = ["--data", str(folder / "train.conll"), str(folder / "dev.conll")]
     for name, encoder in (("baseline", "none"), ("run", str(folder / "LM"))):
         assert main(["task", "train", "ner", *data, "--encoder", encoder, "-o", str(folder / name), *FAST]) == 0
+    (folder / "pairs.jsonl").write_text(PAIRS * 4)
+    data = ["--data", str(folder / "pairs.jsonl"), str(folder / "pairs.jsonl")]
+    run = ["-o", str(folder / "nli-run"), "--encoder", str(folder / "LM"), "--seeds", "2", "-q"]
+    assert main(["task", "train", "nli", *data, *run, *SMALL]) == 0
     return folder
 
 
@@ -72,6 +81,27 @@ def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):
     assert "no sentence was given" in capsys.readouterr().err
 
 
+def test_predict_asks_about_a_premise_and_a_hypothesis(here, capsys):
+    asked = ["--premise", "A man sleeps.", "--hypothesis", "He's up."]
+    assert main(["task", "predict", "nli-run", *asked]) == 0
+    assert capsys.readouterr().out.endswith(": A man sleeps . -> He 's up .\n")
+    Path("text").write_text("A man sleeps.\tA man rests.\nIt rains.\tIt is wet.\n")
+    assert main(["task", "predict", "nli-run", *asked, "--input", "text", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["hypothesis"] for each in found] == ["He's up.", "A man rests.", "It is wet."]
+    assert {each["answers"][0]["labels"][0] for each in found} <= {"entailment", "contradiction", "neutral"}
+
+
+def test_an_ensemble_on_stdout_and_as_files(here, capsys):
+    assert main(["task", "ensemble", "nli-run/seed-1", "nli-run/seed-2/model", "--data", "pairs.jsonl", "-q"]) == 0
+    assert "| ensemble of 2 | " in capsys.readouterr().out
+    assert main(["task", "ensemble", "nli-run", "--data", "pairs.jsonl", "-q", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (list(found["members"]), found["ensemble"]["of"]) == (["nli-run/seed-1", "nli-run/seed-2"], 12)
+    assert main(["task", "ensemble", "nli-run", "--data", "pairs.jsonl", "-q", "-o", "both.md"]) == 0
+    assert {path.name for path in Path().glob("both.*")} == {"both.md", "both.json"}
+
+
 def test_options_are_settings_and_stand_in_the_command(here):
     options = ["--elmo", "both", "--layers", "average", "--lambda", "1", "--dropout", "0.2", "--fraction", "0.5"]
     data = ["--data", "train.conll", "dev.conll"]
@@ -104,6 +134,20 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["evaluate", "run", "unseen"], "unseen: the label 'B-GPE'"),
         (["predict", "nowhere", "text"], "nowhere: no such folder"),
         (["predict", "LM", "text"], "LM/config.json: not the config of a task model"),
+        (["predict", "run", "--premise", "a"], "run: ner is asked about sentences, or give a file with --input"),
+        (["predict", "nli-run", "a"], "nli-run: nli is asked about --premise and --hypothesis, or give"),
+        (["predict", "nli-run", "--premise", "a"], "nli-run: nli is asked about --premise and --hypothesis"),
+        (["predict", "nli-run", "--premise", "a", "--hypothesis", " "], "hypothesis 0 has no words"),
+        (
+            ["predict", "nli-run", "--input", "bad"],
+            "bad: expected premise and hypothesis with a tab between, got 'lost",
+        ),
+        (["train", "nli", "--data", "bad", "pairs.jsonl", "-o", "x"], "bad, line 1: not JSON"),
+        (["ensemble", "nli-run/seed-1", "--data", "pairs.jsonl"], "an ensemble needs two models, got 1"),
+        (["ensemble", "nli-run", "nli-run/seed-1", "--data", "pairs.jsonl"], "a model is named twice"),
+        (["ensemble", "nli-run", "run", "--data", "pairs.jsonl"], "run/seed-1: has another task than nli-run/seed-1"),
+        (["ensemble", "run", "baseline", "--data", "dev.conll"], "run/seed-1: ner has no ensembles"),
+        (["ensemble", "LM", "run", "--data", "dev.conll"], "LM/config.json: not the config of a task model"),
         (["table", "LM"], "LM: no run.json in it"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
     model = load(finished / "seed-1")
     assert model.task.show([found]) == "[PER Ann Lee] lives in [LOC New York] ."
     result = json.loads((finished / "seed-1" / "result.json").read_text())
-    assert model.evaluate(ner_data / "test.conll").f1 == result["test"]["f1"]
+    assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp_path):
@@ -196,7 +196,7 @@ def test_a_tuned_encoder_changes_and_is_saved_with_the_model(ner_data, tmp_path)
     assert np.abs(after - other).max() > 1e-3
     model = load(tmp_path / "run" / "seed-1")
     result = json.loads((tmp_path / "run" / "seed-1" / "result.json").read_text())
-    assert model.evaluate(ner_data / "dev.conll").f1 == result["dev"]["f1"]
+    assert model.evaluate(ner_data / "dev.conll").main == result["dev"]["f1"]
 
 
 def test_static_vectors_are_fixed_unless_tuned_and_can_be_the_encoder(ner_data, tmp_path):
@@ -239,7 +239,7 @@ def test_batches_hold_every_example_once_and_like_lengths():
 
 
 def test_a_fraction_holds_a_smaller_one_and_differs_by_seed():
-    examples = [Example((str(number),)) for number in range(100)]
+    examples = [Example(((str(number),),)) for number in range(100)]
     tenth, half = some(examples, 0.1, 1), some(examples, 0.5, 1)
     assert (len(tenth), set(tenth) < set(half)) == (10, True)
     assert tenth != some(examples, 0.1, 2)

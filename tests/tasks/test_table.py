@@ -10,6 +10,7 @@ import pytest
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.tasks import table
+from pyelmo.tasks.metrics import SPANS
 
 
 def make_run(folder: Path, counts: list[list[list[int]]], *, encoder: str | None = None, fraction: float = 1.0) -> Path:
@@ -77,24 +78,36 @@ def test_the_bootstrap_of_known_cases():
     random = np.random.default_rng(0)
     right = random.random(400) < 0.5
     counts = np.stack([right, np.ones(400), np.ones(400)], -1)[None].astype(float)
-    same = table.bootstrap(counts, counts, resamples=200)
+    same = table.bootstrap(counts, counts, SPANS, resamples=200)
     assert (same.p, same.low, same.high) == (1, 0, 0)
     # Flips of as many examples both ways: no better run, and half of the resamples say so.
     flipped = counts.copy()
     flipped[0, np.flatnonzero(right)[:40], 0] = 0
     flipped[0, np.flatnonzero(~right)[:40], 0] = 1
-    assert 0.4 < table.bootstrap(counts, flipped, resamples=2000).p < 0.6
+    assert 0.4 < table.bootstrap(counts, flipped, SPANS, resamples=2000).p < 0.6
     # 20 of 400 examples more: the difference is 5 %, its deviation sqrt(0.05 * 0.95 / 400).
     better = counts.copy()
     better[0, np.flatnonzero(~right)[:20], 0] = 1
-    found = table.bootstrap(counts, better, resamples=2000)
+    found = table.bootstrap(counts, better, SPANS, resamples=2000)
     deviation = 100 * (0.05 * 0.95 / 400) ** 0.5
     assert found.p == pytest.approx(1 / 2001)
     assert (found.low, found.high) == (
         pytest.approx(5 - 1.96 * deviation, abs=0.3),
         pytest.approx(5 + 1.96 * deviation, abs=0.3),
     )
-    assert table.bootstrap(counts, better, resamples=2000) == found
+    assert table.bootstrap(counts, better, SPANS, resamples=2000) == found
+
+
+def test_seeds_that_counted_a_third_number_of_accuracy_stand_beside_those_that_do_not(tmp_path):
+    run = make_run(tmp_path / "run", [[[1, 1, 1], [0, 1, 1]], [[1, 1, 1], [1, 1, 1]]])
+    facts = json.loads((run / "run.json").read_text()) | {"task": "sentiment"}
+    (run / "run.json").write_text(json.dumps(facts))
+    (run / "seed-2" / "answers-test.jsonl").write_text('{"counts": [1, 1]}\n' * 2)
+    (run / "seed-2" / "result.json").write_text(
+        '{"seed": 2, "dev": {"score": 0}, "test": {"score": 100}, "layers": {}}'
+    )
+    found = table.read_run(run)
+    assert (found.scores("test"), found.counts().tolist()) == ([50, 100], [[[1, 1], [0, 1]], [[1, 1], [1, 1]]])
 
 
 def test_what_is_no_run_is_one_clear_error(tmp_path):
@@ -104,8 +117,9 @@ def test_what_is_no_run_is_one_clear_error(tmp_path):
     with pytest.raises(FormatError, match="no seed of this run is finished"):
         table.read_run(tmp_path)
     with pytest.raises(InputError, match="answered 1 and 2 examples"):
-        table.bootstrap(np.ones((1, 1, 3)), np.ones((1, 2, 3)))
+        table.bootstrap(np.ones((1, 1, 3)), np.ones((1, 2, 3)), SPANS)
     run = make_run(tmp_path / "run", [[[1, 1, 1]]])
-    (run / "seed-1" / "answers-test.jsonl").write_text("{}\n")
-    with pytest.raises(FormatError, match="answers-test.jsonl: not the answers of a run"):
-        table.read_run(run).counts()
+    for text in ("{}\n", ""):
+        (run / "seed-1" / "answers-test.jsonl").write_text(text)
+        with pytest.raises(FormatError, match="answers-test.jsonl: not the answers of a run"):
+            table.read_run(run).counts()

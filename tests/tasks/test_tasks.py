@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyelmo.tasks import load, ner, sentiment, srl
+from pyelmo.tasks import classes, load, ner, srl
 from pyelmo.tasks.experiment import Plan, train
-from pyelmo.tasks.spans import Counts
+from pyelmo.tasks.metrics import ACCURACY, SPANS
 from pyelmo.tasks.task import Example, Recipe, find
 from pyelmo.training.recipe import TASK, read_settings
 
@@ -29,6 +29,17 @@ ROLES = "".join(
     for verb in ("saw", "ate")
     for what in ("fish", "trees")
 )
+
+PAIRS = "".join(
+    json.dumps({"sentence1": f"The {who} sleeps .", "sentence2": f"A {who} is {what} .", "gold_label": label}) + "\n"
+    for who in ("man", "dog", "child")
+    for what, label in (("asleep", "entailment"), ("awake", "contradiction"), ("old", "neutral"), ("so", "-"))
+)
+
+LEARNS = [  # entailment in a few epochs
+    "network.hidden=32", "network.dropout=0.0", "elmo.dropout=0.0", "words.dim=32", "training.epochs=15",
+    "training.lr=0.005", "training.patience=15", "training.halve_after=0",
+]  # fmt: skip
 
 
 def recipe(name: str, *changes: str) -> Recipe:
@@ -58,13 +69,13 @@ def test_sentiment_of_trees_with_and_without_phrases(tmp_path, ner_data):
         "0: A dull film",
     ]
     result = json.loads((tmp_path / "run" / "seed-1" / "result.json").read_text())
-    assert (result["dev"]["f1"], result["dev"]["gold"]) == (100, 6)  # phrases are for training alone
+    assert (result["dev"]["accuracy"], result["dev"]["of"]) == (100, 6)  # phrases are for training alone
     assert result["examples"] == 18  # ... without the neutral ones
 
 
 def test_sentiment_of_korean_reviews_one_of_them_empty(tmp_path):
     output = run(tmp_path, "sentiment", NSMC, "network.hidden=8", "data.format=nsmc", "data.language=ko")
-    assert json.loads((output / "seed-1" / "result.json").read_text())["dev"]["gold"] == 9
+    assert json.loads((output / "seed-1" / "result.json").read_text())["dev"]["of"] == 9
     assert load(output).predict(["좋은 영화"])[0][0].labels in {("0",), ("1",)}
 
 
@@ -81,12 +92,35 @@ def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
     assert model.predict(["Nothing here"]) == [[]]
 
 
+@pytest.mark.parametrize("where", ["input", "output", "both"])
+def test_entailment_of_a_premise_and_a_hypothesis(tmp_path, ner_data, where):
+    (tmp_path / "data").write_text(PAIRS * 4, "utf-8")
+    settings = recipe("nli", *LEARNS, f"elmo.where={where}")
+    plan = Plan(task="nli", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+    (result,) = train(plan, tmp_path / "run")
+    assert (result["dev"]["score"], result["dev"]["accuracy"], result["dev"]["of"]) == (100, 100, 36)
+    model = load(tmp_path / "run")
+    found = model.predict([("The dog sleeps.", "A dog is awake."), ("The man sleeps.", "A man is asleep.")])
+    assert [model.task.show(each) for each in found] == [
+        "contradiction: The dog sleeps . -> A dog is awake .",
+        "entailment: The man sleeps . -> A man is asleep .",
+    ]
+
+
 def test_counts_add_up_to_the_metric():
-    assert ner.count(("B-PER", "I-PER", "O"), ("B-PER", "O", "B-LOC")) == Counts(0, 2, 1)
-    assert srl.count(("B-V", "B-ARG1", "O"), ("B-V", "B-ARG1", "B-ARG2")) == Counts(1, 2, 1)
-    assert sentiment.count(("1",), ("1",)) + sentiment.count(("1",), ("0",)) == Counts(1, 2, 2)
-    assert Counts(1, 2, 2).f1 == 50
+    def counted(task, wanted, given):
+        return task.count(Example((("a",) * len(wanted),), wanted), given)
+
+    assert counted(ner, ("B-PER", "I-PER", "O"), ("B-PER", "O", "B-LOC")) == (0, 2, 1)
+    assert counted(srl, ("B-V", "B-ARG1", "O"), ("B-V", "B-ARG1", "B-ARG2")) == (1, 2, 1)
+    assert [counted(classes, ("1",), given) for given in (("1",), ("0",))] == [(1, 1), (0, 1)]
+    found = SPANS.score([(0, 2, 1), (1, 2, 1)])
+    assert found.figures == {"f1": pytest.approx(100 / 3), "precision": 25, "recall": 50}
+    assert (found.main, found.sums) == (found.figures["f1"], {"right": 1, "found": 4, "gold": 2})
+    assert str(found) == "precision 25.00, recall 50.00, f1 33.33"
+    assert SPANS.score([(0, 0, 0)]).main == 0
+    assert ACCURACY.score([(1, 1), (0, 1)]).figures == {"accuracy": 50}
 
 
 def test_both_labels_of_a_kind_are_known_where_only_one_was_seen():
-    assert ner.learn([Example(("Rome",), ("B-LOC",))])["labels"] == ("O", "B-LOC", "I-LOC")
+    assert ner.learn([Example((("Rome",),), ("B-LOC",))])["labels"] == ("O", "B-LOC", "I-LOC")

@@ -17,7 +17,16 @@ EXAMPLES = {
     "train": EXAMPLE,
     "evaluate": "elmo task evaluate run dev.conll",
     "predict": 'elmo task predict run "John lives in Paris ."',
+    "ensemble": "elmo task ensemble nli-run --data pairs.jsonl -o ensemble.md",
     "table": "elmo task table baseline run -o table.md",
+}
+# What models are asked about where it is more than a sentence: the texts themselves, or files with them.
+_ASKED = {
+    "premise": ("TEXT", "of entailment: what is known"),
+    "hypothesis": ("TEXT", "... and what may follow from it"),
+    "passage": ("FILE", "of question answering: the text that holds the answer"),
+    "question": ("TEXT", "... and what is asked about it"),
+    "document": ("FILE", "of coreference: the whole text"),
 }
 # Options that are settings of the recipe under a shorter name.
 _SETTINGS = {
@@ -38,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="NAME", help="ner, srl or sentiment")
+    parser.add_argument("task", metavar="NAME", help="ner, srl, sentiment or nli")
     parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="TRAIN DEV [TEST]")
     parser.add_argument("-o", "--output", required=True, metavar="RUN", help="the run's folder; a killed one goes on")
     parser.add_argument(
@@ -75,6 +84,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 def _train(args: argparse.Namespace) -> None:
     from pyelmo.probes.figures import plain_command
     from pyelmo.tasks.experiment import Plan, train
+    from pyelmo.tasks.metrics import main_figure
     from pyelmo.tasks.task import find
     from pyelmo.training.recipe import TASK, read_settings
 
@@ -95,7 +105,7 @@ def _train(args: argparse.Namespace) -> None:
     except KeyboardInterrupt as stop:
         raise type(stop)(f"the same command goes on with {args.output}") from stop
     part = "test" if "test" in results[0] else "dev"
-    print(f"{args.output}: {part} {_scores(args.task, [result[part]['f1'] for result in results])}")
+    print(f"{args.output}: {part} {_scores(args.task, [main_figure(result[part]) for result in results])}")
 
 
 def _told(args: argparse.Namespace) -> list[str]:
@@ -128,7 +138,7 @@ def _scores(task: str, scores: list[float]) -> str:
     from pyelmo.tasks.task import find
 
     deviation = f" ± {statistics.stdev(scores):.2f} over {len(scores)} seeds" if len(scores) > 1 else ""
-    return f"{find(task).metric} {statistics.fmean(scores):.2f}{deviation}"
+    return f"{find(task).metric.name} {statistics.fmean(scores):.2f}{deviation}"
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -147,48 +157,100 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
-    from pyelmo.tasks import load
+    from pyelmo.tasks.model import load, seed_folders
 
-    results = sorted(Path(args.model).glob("seed-*/result.json"), key=lambda path: int(path.parent.name[5:]))
-    folders = [path.parent for path in results] or [Path(args.model)]
+    folders = seed_folders(args.model)
     found = []
     for folder in folders:
         model = load(folder, encoder=args.encoder, device=check_device(args.device) or "cpu")
-        counts = model.evaluate(args.data, progress=not args.quiet)
-        facts: dict[str, Any] = {"model": str(folder), "metric": model.task.metric, **vars(counts)}
-        found.append({**facts, "precision": counts.precision, "recall": counts.recall, "f1": counts.f1})
+        found.append(model.evaluate(args.data, progress=not args.quiet))
     if args.json:
-        print(json.dumps(found, indent=1))
+        about = [{"model": str(folder), "metric": model.task.metric.name} for folder in folders]
+        print(json.dumps([{**one, **each.facts()} for one, each in zip(about, found, strict=True)], indent=1))
         return
-    for each in found:
-        print(f"{each['model']}: precision {each['precision']:.2f}, recall {each['recall']:.2f}, F1 {each['f1']:.2f}")
-    print(f"{args.data}: {_scores(model.task.name, [each['f1'] for each in found])}")
+    for folder, each in zip(folders, found, strict=True):
+        print(f"{folder}: {each}")
+    print(f"{args.data}: {_scores(model.task.name, [each.main for each in found])}")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("text", nargs="*", metavar="TEXT", help="sentences")
-    parser.add_argument("--input", metavar="FILE", help="a sentence a line; - is stdin")
+    for name, (metavar, summary) in _ASKED.items():
+        parser.add_argument(f"--{name}", metavar=metavar, help=summary)
+    parser.add_argument(
+        "--input", metavar="FILE", help="a sentence a line, or several texts with tabs between; - is stdin"
+    )
 
 
 def _predict(args: argparse.Namespace) -> None:
     from pyelmo.tasks import load
-    from pyelmo.text.lines import open_text, read_lines
 
-    sentences = list(args.text)
-    if args.input:
-        with open_text(args.input) as file:
-            sentences += [line for line in read_lines(file, args.input) if line.strip()]
-    if not sentences:
+    if not (args.text or args.input or any(getattr(args, name) for name in _ASKED)):
         raise InputError("no sentence was given; name some, or a file with --input")
     model = load(args.model, encoder=args.encoder, device=check_device(args.device) or "cpu")
-    for sentence, examples in zip(sentences, model.predict(sentences), strict=True):
-        if args.json:
-            answers = [{"labels": each.labels, "predicate": each.predicate} for each in examples]
-            words = examples[0].words if examples else []
-            print(json.dumps({"text": sentence, "words": words, "answers": answers}, ensure_ascii=False))
+    names = model.task.asks
+    questions = _questions(args, model.task.name, names)
+    for question, examples in zip(questions, model.predict(questions), strict=True):
+        if not args.json:
+            print(model.task.show(examples) or question)
+            continue
+        if isinstance(question, str):
+            about = {"text": question, "words": examples[0].words if examples else []}
         else:
-            print(model.task.show(examples) or sentence)
+            about = dict(zip(names, question, strict=True))
+        answers = [model.task.tell(each) for each in examples]
+        print(json.dumps({**about, "answers": answers}, ensure_ascii=False))
+
+
+def _questions(args: argparse.Namespace, task: str, names: tuple[str, ...]) -> list[Any]:
+    """What is asked: texts where the task asks about one, else as many together as it asks about."""
+    from pyelmo.text.lines import open_text, read_lines
+
+    def read(path: str) -> list[str]:
+        with open_text(path) as file:
+            return list(read_lines(file, path))
+
+    given = {name: getattr(args, name) for name in _ASKED if getattr(args, name) is not None}
+    if set(given) - set(names) or (given and len(given) < len(names)) or (args.text and len(names) > 1):
+        wanted = " and ".join(f"--{name}" for name in names if name in _ASKED) or "sentences"
+        raise InputError(f"{args.model}: {task} is asked about {wanted}, or give a file with --input")
+    for name in given:
+        if _ASKED[name][0] == "FILE":
+            given[name] = "\n".join(read(given[name]))
+    questions: list[Any] = list(args.text)
+    if given:
+        texts = [given[name] for name in names]
+        questions.append(texts if len(names) > 1 else texts[0])
+    lines = [line for line in read(args.input) if line.strip()] if args.input else []
+    for line in lines:
+        if len(names) > 1 and line.count("\t") != len(names) - 1:
+            raise InputError(f"{args.input}: expected {' and '.join(names)} with a tab between, got {line[:60]!r}")
+        questions.append(line.split("\t") if len(names) > 1 else line)
+    return questions
+
+
+def _add_ensemble(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="runs, whose seeds are members, or single models")
+    parser.add_argument("--data", required=True, metavar="FILE", help="a labelled file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="FILE.md and FILE.json (default: stdout)")
+    parser.add_argument("--encoder", metavar="MODEL", help="where the models' encoder lies now")
+    parser.add_argument("--device", help="cpu or cuda (default: cpu)")
+    parser.add_argument("--json", action="store_true", help="JSON on stdout instead of Markdown")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def _ensemble(args: argparse.Namespace) -> None:
+    from pyelmo.tasks import ensemble
+
+    found = ensemble.evaluate(
+        args.runs, args.data, encoder=args.encoder, device=check_device(args.device) or "cpu", progress=not args.quiet
+    )
+    if args.output:
+        for path in ensemble.write(found, Path(args.output)):
+            print(f"{path}: written", file=sys.stderr)
+        return
+    print(ensemble.to_json(found) + "\n" if args.json else ensemble.markdown(found), end="")
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -219,6 +281,7 @@ def _table(args: argparse.Namespace) -> None:
 _ACTIONS = {
     "train": ("train a task's network; the same command again goes on where it stopped", _add_train, _train),
     "evaluate": ("score a trained model on a labelled file", _add_evaluate, _evaluate),
-    "predict": ("label raw sentences with a trained model", _add_predict, _predict),
+    "predict": ("answer about raw text with a trained model", _add_predict, _predict),
+    "ensemble": ("score several trained models as one, by the mean of their probabilities", _add_ensemble, _ensemble),
     "table": ("compare runs: absolute and relative improvement, with a paired bootstrap", _add_table, _table),
 }

@@ -34,10 +34,13 @@ log = logging.getLogger("pyelmo")
 
 
 def live(encoder: NamedEncoder, language: str, precision: str) -> Layers:
-    """The layers of an encoder that runs now, rounded as a cache keeps them."""
+    """The layers of an encoder that runs now, once for each distinct sentence, rounded as a cache keeps them."""
 
     def layers(sentences: Sequence[Words]) -> Tensor:
-        return padded([_rounded(array, precision) for array in _arrays(encoder, language, sentences)])
+        distinct = list(dict.fromkeys(sentences))
+        arrays = (_rounded(array, precision) for array in _arrays(encoder, language, distinct))
+        found = dict(zip(distinct, arrays, strict=True))
+        return padded([found[words] for words in sentences])
 
     return layers
 

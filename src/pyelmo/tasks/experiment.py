@@ -4,7 +4,7 @@ RUN/run.json                      what was trained on what: settings, and checks
 RUN/layers.svg                    the learnt weights of the layers, mean over the seeds
 RUN/seed-1/model/                 the model of the best epoch
 RUN/seed-1/result.json            its scores, and the weights of the layers
-RUN/seed-1/answers-dev.jsonl      labels wanted and given, with their counts (and answers-test.jsonl)
+RUN/seed-1/answers-dev.jsonl      labels wanted and given, with what they add to the score (and answers-test.jsonl)
 RUN/seed-1/log.jsonl              every epoch
 """
 
@@ -28,11 +28,11 @@ from pyelmo.probes.encoders import NamedEncoder, identity
 from pyelmo.probes.figures import versions
 from pyelmo.tasks import cache
 from pyelmo.tasks.fit import CHECKPOINT, fit
+from pyelmo.tasks.metrics import Score
 from pyelmo.tasks.model import MODEL, TaskModel, about_encoder, load, open_named
 from pyelmo.tasks.representation import Shape, word_table
-from pyelmo.tasks.spans import Counts
 from pyelmo.tasks.table import layers_picture, read_run
-from pyelmo.tasks.task import Example, Recipe, Task, Vocabularies, find, read_examples
+from pyelmo.tasks.task import Example, Recipe, Task, Vocabularies, find, read_examples, texts_of
 from pyelmo.text.lines import existing
 from pyelmo.training.report import Report, Say
 from pyelmo.vectors.static import StaticVectors
@@ -101,7 +101,7 @@ def train(
     layers = None
     if encoder is not None and not plan.recipe.elmo.tune:
         layers = cache.cached(
-            encoder, [example.words for part in parts.values() for example in part],
+            encoder, [text for part in parts.values() for text in texts_of(part)],
             Path(place) if place else output.parent / "cache", language=plan.recipe.data.language,
             precision=plan.recipe.elmo.precision, device=device, progress=progress,
         )  # fmt: skip
@@ -126,8 +126,8 @@ def _read_parts(task: Task, plan: Plan) -> dict[str, list[Example]]:
     """The examples of each file; labels that training lacks are noticed now."""
     parts: dict[str, list[Example]] = {}
     for part, path in zip(PARTS, plan.data, strict=False):
-        labels = task.learn(parts["train"])["labels"] if parts else None
-        parts[part] = read_examples(task, path, plan.recipe.data, labels)
+        learnt = task.learn(parts["train"]) if parts else None
+        parts[part] = read_examples(task, path, plan.recipe.data, learnt)
     if len(parts["train"]) < 2:
         raise InputError(f"{plan.data[0]}: one example is too little to train on")
     return parts
@@ -162,18 +162,18 @@ def _train_seed(material: _Material, seed: int, folder: Path, report: Report, de
     for part in PARTS[1:]:
         if part in material.parts:
             found = _answer(model, material.parts[part], folder / f"answers-{part}.jsonl", progress)
-            result[part] = {**vars(found), "precision": found.precision, "recall": found.recall, "f1": found.f1}
-            report.tell(f"seed {seed} | {part} {model.task.metric} {found.f1:.2f}", part, f1=found.f1, seed=seed)
+            result[part] = found.facts()
+            report.tell(
+                f"seed {seed} | {part} {model.task.metric.name} {found.main:.2f}", part, seed=seed, **found.figures
+            )
     write_text(folder / RESULT, json.dumps(result, indent=1) + "\n")
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 def _new_model(material: _Material, train: Sequence[Example], seed: int, device: str) -> TaskModel:
     recipe, source, parts = material.plan.recipe, material.plan.encoder, material.parts
-    others = [example.words for part in parts.values() for example in part] if material.vectors else []
-    words, table = word_table(
-        material.vectors, dict.fromkeys(example.words for example in train), others, recipe.words, seed
-    )
+    others = [text for part in parts.values() for text in texts_of(part)] if material.vectors else []
+    words, table = word_table(material.vectors, dict.fromkeys(texts_of(train)), others, recipe.words, seed)
     layers = material.layers
     embedder = _open_tuned(source, recipe.data.language, device) if source and recipe.elmo.tune else None
     shape = None
@@ -208,15 +208,14 @@ def some(examples: Sequence[Example], fraction: float, seed: int) -> list[Exampl
     return [examples[row] for row in sorted(np.random.default_rng(seed).permutation(len(examples))[:count])]
 
 
-def _answer(model: TaskModel, examples: Sequence[Example], path: Path, progress: bool) -> Counts:
-    total, lines = Counts(), []
+def _answer(model: TaskModel, examples: Sequence[Example], path: Path, progress: bool) -> Score:
+    counts, lines = [], []
     for example, given in zip(examples, model.label(examples, progress=progress), strict=True):
-        counts = model.task.count(example.labels, given)
-        total += counts
-        line = {"wanted": example.labels, "given": given, "counts": list(vars(counts).values())}
+        counts.append(model.task.count(example, given))
+        line = {"wanted": example.labels, "given": given, "counts": counts[-1]}
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
     write_text(path, "".join(lines))
-    return total
+    return model.task.metric.score(counts)
 
 
 def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *, force: bool) -> None:

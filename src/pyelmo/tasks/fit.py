@@ -67,7 +67,8 @@ def fit(
         report.note(f"going on from epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
     began = time.monotonic() - position.seconds
     while not _finished(position, settings):
-        batches = epoch_batches([len(example.words) for example in train], settings.batch, seed, position.epoch)
+        size = settings.batch if model.task.texts else 1
+        batches = epoch_batches([example.length for example in train], size, seed, position.epoch)
         _set_rate(optimiser, position, settings)
         bar = tqdm(
             total=len(batches), initial=position.batch, desc=f"seed {seed}, epoch {position.epoch + 1}", leave=False,
@@ -84,15 +85,16 @@ def fit(
                 if position.step % settings.checkpoint_every == 0:
                     _save(folder / CHECKPOINT, model, optimiser, position)
         found = score(model.task, dev, model.label(dev, progress=progress))
-        position.scores.append(found.f1)
+        position.scores.append(found.main)
         mean, rate = position.loss / len(batches), optimiser.param_groups[0]["lr"]
+        told = f"{model.task.metric.name} {found.main:.2f}"
         better = position.best == position.epoch
         if better:  # before the checkpoint: a kill between the two makes the same epoch again
             model.save(folder / "model", encoder)
         report.tell(
-            f"seed {seed} | epoch {position.epoch + 1} | loss {mean:.4f} | dev {model.task.metric} {found.f1:.2f}"
+            f"seed {seed} | epoch {position.epoch + 1} | loss {mean:.4f} | dev {told}"
             f"{' (best)' if better else ''}",
-            "epoch", epoch=position.epoch + 1, step=position.step, loss=mean, lr=rate, dev=found.f1,
+            "epoch", epoch=position.epoch + 1, step=position.step, loss=mean, lr=rate, dev=found.main,
             layers=model.representation.weights(),
         )  # fmt: skip
         position = replace(position, epoch=position.epoch + 1, batch=0, loss=0.0, seconds=time.monotonic() - began)
@@ -108,7 +110,7 @@ def epoch_batches(lengths: Sequence[int], size: int, seed: int, epoch: int) -> l
     for start in range(0, len(order), size * WINDOW):
         window = sorted(order[start : start + size * WINDOW], key=lambda row: lengths[row])
         batches += [window[first : first + size] for first in range(0, len(window), size)]
-    if len(batches) > 1 and len(batches[-1]) == 1:  # batch normalisation needs two
+    if size > 1 and len(batches) > 1 and len(batches[-1]) == 1:  # batch normalisation needs two
         last = batches.pop()
         batches[-1] += last
     return [batches[place] for place in random.permutation(len(batches))]
@@ -123,6 +125,9 @@ def _step(
     model: TaskModel, optimiser: torch.optim.Optimizer, examples: list[Example], seed: int, step: int, limit: float
 ) -> float:
     torch.manual_seed(seed * SEED_STEP + (step + 1) * SEED_RANK)
+    if model.task.crop is not None:
+        random = np.random.default_rng([seed, step])
+        examples = [model.task.crop(example, model.recipe, random) for example in examples]
     model.train()
     optimiser.zero_grad(set_to_none=True)
     loss = model.loss(examples)

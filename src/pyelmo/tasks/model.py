@@ -9,7 +9,7 @@ encoder/             the biLM in pyelmo's own format, where it was trained with 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,14 @@ from pyelmo.formats import source
 from pyelmo.formats.pretrained import read_json
 from pyelmo.probes.encoders import NamedEncoder, identity, open_encoder
 from pyelmo.tasks import task as tasks
-from pyelmo.tasks.cache import Layers, live
+from pyelmo.tasks.cache import Layers, Words, live
+from pyelmo.tasks.metrics import Score, main_figure
 from pyelmo.tasks.representation import Representation, Shape, row_of, tuned
-from pyelmo.tasks.spans import Counts
-from pyelmo.tasks.task import Example, Recipe, Task, Vocabularies
-from pyelmo.text.tokens import split_words
+from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabularies, words_of
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
-BATCH = 256  # sentences labelled at once
+BATCH = 256  # examples answered at once
+LONG = 256  # words; of longer examples fewer at once, as attention takes memory by the square of their length
 
 
 class TaskModel(nn.Module):
@@ -65,52 +65,77 @@ class TaskModel(nn.Module):
 
     def loss(self, examples: Sequence[Example]) -> Tensor:
         """The mean loss of some examples, with the mixes' penalty."""
-        found: Tensor = self.network.loss(self._inputs(examples)) + self.representation.penalty()
+        found: Tensor = self.network.loss(*self._inputs(examples)) + self.representation.penalty()
         return found
 
-    def label(self, examples: Sequence[Example], *, progress: bool = False) -> list[tuple[str, ...]]:
-        """The labels of examples, in their order, by batches of like length."""
-        order = sorted(range(len(examples)), key=lambda place: len(examples[place].words))
-        found: dict[int, tuple[str, ...]] = {}
-        self.eval()
-        with torch.no_grad():
-            for start in tqdm(range(0, len(order), BATCH), desc="labelling", leave=False, disable=not progress):
-                places = order[start : start + BATCH]
-                inputs = self._inputs([examples[place] for place in places])
-                found.update(zip(places, self.network.predict(inputs), strict=True))
-        return [found[place] for place in range(len(examples))]
+    def label(self, examples: Sequence[Example], *, progress: bool = False) -> list[Answer]:
+        """The answers to examples, in their order."""
+        return self._each(self.network.predict, examples, progress)
 
-    def predict(self, sentences: Sequence[str | Sequence[str]]) -> list[list[Example]]:
-        """What is asked about each sentence, raw or in words, and the labels given to it."""
-        if isinstance(sentences, str):
+    def probabilities(self, examples: Sequence[Example], *, progress: bool = False) -> list[Tensor]:
+        """What the answers follow from, where they follow from probabilities: see `task.Averaged`."""
+        return self._each(
+            lambda *texts: [each.cpu() for each in self.network.probabilities(*texts)], examples, progress
+        )
+
+    def predict(self, questions: Sequence[Raw | Sequence[Raw]]) -> list[list[Example]]:
+        """What is asked about each sentence, raw or in words, with the labels given to it.
+
+        Where a task asks about several texts (`task.asks`), each question is as many.
+        """
+        if isinstance(questions, str):
             raise InputError("sentences is one string; give a list of them: predict([sentence])")
-        language = self.recipe.data.language
+        names, data = self.task.asks, self.recipe.data
         asked = []
-        for number, sentence in enumerate(sentences):
-            words = tuple(split_words(sentence, language) if isinstance(sentence, str) else sentence)
-            if not words:
-                raise InputError(f"sentence {number} has no words")
-            asked.append(self.task.ask(words, self.vocabularies))
-        flat = [example for examples in asked for example in examples]
-        labels = iter(self.label(flat))
+        for number, question in enumerate(questions):
+            texts: Any = (question,) if len(names) == 1 else question
+            if isinstance(texts, str) or len(texts) != len(names):
+                raise InputError(
+                    f"question {number}: {self.task.name} asks about {len(names)} texts: {', '.join(names)}"
+                )
+            for name, text in zip(names, texts, strict=True):
+                if not words_of(text, data.language):
+                    raise InputError(f"{name} {number} has no words")
+            asked.append(self.task.ask(texts, data, self.vocabularies))
+        labels = iter(self.label([example for examples in asked for example in examples]))
         return [[replace(example, labels=next(labels)) for example in examples] for examples in asked]
 
-    def evaluate(self, path: str | Path, *, progress: bool = False) -> Counts:
-        """How many answers are right on a labelled file; `f1` is the task's metric."""
-        examples = tasks.read_examples(self.task, path, self.recipe.data, self.vocabularies["labels"])
+    def evaluate(self, path: str | Path, *, progress: bool = False) -> Score:
+        """How good the answers to a labelled file are; `main` is the task's metric."""
+        examples = tasks.read_examples(self.task, path, self.recipe.data, self.vocabularies)
         return score(self.task, examples, self.label(examples, progress=progress))
 
-    def _inputs(self, examples: Sequence[Example]) -> tasks.Inputs:
-        longest = max(len(example.words) for example in examples)
-        ids = torch.zeros(len(examples), longest, dtype=torch.long)
-        mask = torch.zeros(len(examples), longest, dtype=torch.bool)
-        for row, example in enumerate(examples):
-            ids[row, : len(example.words)] = torch.tensor([row_of(self.index, word) for word in example.words])
-            mask[row, : len(example.words)] = True
+    def _each(self, answer: Callable[..., list[Any]], examples: Sequence[Example], progress: bool) -> list[Any]:
+        """What a function of the network gives for each example, by batches of like length."""
+        found: dict[int, Any] = {}
+        batches = length_batches([example.length for example in examples], BATCH if self.task.texts else 1)
+        self.eval()
+        with torch.no_grad():
+            for places in tqdm(batches, desc="labelling", leave=False, disable=not progress):
+                inputs = self._inputs([examples[place] for place in places])
+                found.update(zip(places, answer(*inputs), strict=True))
+        return [found[place] for place in range(len(examples))]
+
+    def _inputs(self, examples: Sequence[Example]) -> list[Inputs]:
+        """For each text that examples have; or one for all texts of an example."""
+        if not self.task.texts:
+            (example,) = examples
+            return [self._embed(examples, example.texts)]
+        return [
+            self._embed(examples, [example.texts[place] for example in examples]) for place in range(self.task.texts)
+        ]
+
+    def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> Inputs:
+        longest = max(len(text) for text in texts)
+        ids = torch.zeros(len(texts), longest, dtype=torch.long)
+        mask = torch.zeros(len(texts), longest, dtype=torch.bool)
+        for row, text in enumerate(texts):
+            ids[row, : len(text)] = torch.tensor([row_of(self.index, word) for word in text])
+            mask[row, : len(text)] = True
         layers = None
         if self.layers is not None:
-            layers = self.layers([example.words for example in examples]).to(self.device).float()
-        found: tasks.Inputs = self.representation(examples, ids.to(self.device), mask.to(self.device), layers)
+            layers = self.layers(texts).to(self.device).float()
+        found: Inputs = self.representation(examples, ids.to(self.device), mask.to(self.device), layers)
         return found
 
     def weights(self) -> dict[str, Tensor]:
@@ -136,9 +161,19 @@ class TaskModel(nn.Module):
             save_file({name: tensor.cpu().contiguous() for name, tensor in self.weights().items()}, part / WEIGHTS)
 
 
-def score(task: Task, examples: Sequence[Example], labels: Sequence[tuple[str, ...]]) -> Counts:
-    pairs = zip(examples, labels, strict=True)
-    return sum((task.count(example.labels, given) for example, given in pairs), Counts())
+def length_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Places from the shortest to the longest, at most `size` in a batch; beyond `LONG` words fewer, one at least."""
+    batches: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
+        limit = size * min(1.0, (LONG / lengths[place]) ** 2) if lengths[place] else size
+        if not batches or len(batches[-1]) + 1 > limit:
+            batches.append([])
+        batches[-1].append(place)
+    return batches
+
+
+def score(task: Task, examples: Sequence[Example], answers: Sequence[Answer]) -> Score:
+    return task.metric.score([task.count(*pair) for pair in zip(examples, answers, strict=True)])
 
 
 def open_named(text: str, device: str) -> NamedEncoder:
@@ -212,6 +247,12 @@ def read_weights(model: TaskModel, path: Path) -> None:
             raise FormatError(f"{path}: {name!r} has no place in this model. Is it of another model?")
 
 
+def seed_folders(run: str | Path) -> list[Path]:
+    """The folders of a run's finished seeds; or the one folder that is named, where it is of a seed or a model."""
+    results = sorted(Path(run).glob("seed-*/result.json"), key=lambda path: int(path.parent.name[5:]))
+    return [path.parent for path in results] or [Path(run)]
+
+
 def find_model(path: Path) -> Path:
     """The folder of a model, also where a run or a seed of it is named: that with the best development score."""
     if (path / CONFIG).is_file():
@@ -220,7 +261,7 @@ def find_model(path: Path) -> Path:
         return path / MODEL
     results = sorted(path.glob("seed-*/result.json"))
     if results:
-        best = max(results, key=lambda result: float(read_json(result)["dev"]["f1"]))
+        best = max(results, key=lambda result: main_figure(read_json(result)["dev"]))
         return best.parent / MODEL
     if not path.exists():
         raise NotFoundError(f"{path}: no such folder; name what elmo task train made")

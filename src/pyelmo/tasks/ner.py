@@ -6,7 +6,7 @@ B batch, T tokens, U distinct words, C symbols a word.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from pyelmo.tasks.columns import read_conll2003, read_klue, read_labelled, read_naver
 from pyelmo.tasks.crf import CRF, allowed_transitions
-from pyelmo.tasks.spans import Counts, convert, count_spans, to_spans
+from pyelmo.tasks.metrics import SPANS
+from pyelmo.tasks.spans import convert, count_spans, to_spans
 from pyelmo.tasks.tagger_network import CharacterFeatures, TaggerNetwork
-from pyelmo.tasks.task import DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, padded, whole_sentence
+from pyelmo.tasks.task import Answer, DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, padded
 from pyelmo.text.characters import Alphabet, Bytes, Jamo, encode_rows
 
 
@@ -55,7 +56,7 @@ def read(path: Path, data: NerData, training: bool) -> list[Example]:
         found = read_naver(path)
     else:
         found = read_labelled(path, word=data.word, label=data.label, scheme=data.scheme, comment=data.comment)
-    return [Example(tuple(each.words), tuple(each.labels)) for each in found]
+    return [Example((tuple(each.words),), tuple(each.labels)) for each in found]
 
 
 def learn(examples: Sequence[Example]) -> Vocabularies:
@@ -87,7 +88,7 @@ class Tagger(nn.Module):
         likelihood: Tensor = self.crf(self._emissions(inputs), labels, inputs.mask)
         return -likelihood.mean()
 
-    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]:
+    def predict(self, inputs: Inputs) -> list[Answer]:
         paths = self.crf.decode(self._emissions(inputs), inputs.mask)
         return [tuple(convert([self.labels[number] for number in path], "bioul", "bio")) for path in paths]
 
@@ -103,8 +104,8 @@ class Tagger(nn.Module):
         return found
 
 
-def count(wanted: tuple[str, ...], given: tuple[str, ...]) -> Counts:
-    return count_spans(to_spans(wanted), to_spans(given)).all
+def count(example: Example, given: Answer) -> tuple[int, ...]:
+    return astuple(count_spans(to_spans(example.labels), to_spans(given)).all)
 
 
 def show(examples: Sequence[Example]) -> str:
@@ -123,6 +124,6 @@ def bracketed(example: Example) -> str:
 
 
 TASK = Task(
-    name="ner", metric="span F1", paper=21.0, paper_set="CoNLL-2003", recipe=NerRecipe, read=read, learn=learn,
-    build=Tagger, count=count, ask=whole_sentence, show=show,
+    name="ner", metric=SPANS, paper=21.0, paper_set="CoNLL-2003", recipe=NerRecipe, read=read, learn=learn,
+    build=Tagger, count=count, show=show,
 )  # fmt: skip

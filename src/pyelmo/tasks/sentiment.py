@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
+from pyelmo.tasks import classes
 from pyelmo.tasks.bcn_network import BcnNetwork
+from pyelmo.tasks.metrics import ACCURACY
 from pyelmo.tasks.reviews import read_nsmc, read_sst
-from pyelmo.tasks.spans import Counts
-from pyelmo.tasks.task import DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, whole_sentence
-
-NOTHING = (".",)  # stands for the words of a review that has none
+from pyelmo.tasks.task import NOTHING, Answer, DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +42,7 @@ def read(path: Path, data: SentimentData, training: bool) -> list[Example]:
         found = read_nsmc(path, data.language, tokenised=data.tokenised)
     else:
         found = read_sst(path, binary=data.binary, phrases=data.phrases and training)
-    return [Example(tuple(each.words) or NOTHING, (str(each.label),)) for each in found]
-
-
-def learn(examples: Sequence[Example]) -> Vocabularies:
-    return {"labels": tuple(sorted({label for example in examples for label in example.labels}))}
+    return [Example((tuple(each.words) or NOTHING,), (str(each.label),)) for each in found]
 
 
 class Classifier(nn.Module):
@@ -64,19 +58,21 @@ class Classifier(nn.Module):
         )  # fmt: skip
 
     def loss(self, inputs: Inputs) -> Tensor:
-        wanted = [self.labels.index(example.labels[0]) for example in inputs.examples]
-        return nn.functional.cross_entropy(self._scores(inputs), torch.tensor(wanted, device=inputs.mask.device))
+        return classes.loss(self._scores(inputs), inputs.examples, self.labels)
 
-    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]:
-        return [(self.labels[number],) for number in self._scores(inputs).argmax(1).tolist()]
+    def predict(self, inputs: Inputs) -> list[Answer]:
+        return self.decide(inputs.examples, self.probabilities(inputs))
+
+    def probabilities(self, inputs: Inputs) -> list[Tensor]:
+        """Of the labels, (K,) each."""
+        return list(self._scores(inputs).softmax(1))
+
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]:
+        return classes.decide(probabilities, self.labels)
 
     def _scores(self, inputs: Inputs) -> Tensor:
         found: Tensor = self.bcn(inputs.vectors, inputs.mask, inputs.output)
         return found
-
-
-def count(wanted: tuple[str, ...], given: tuple[str, ...]) -> Counts:
-    return Counts(int(wanted == given), 1, 1)
 
 
 def show(examples: Sequence[Example]) -> str:
@@ -86,6 +82,6 @@ def show(examples: Sequence[Example]) -> str:
 
 
 TASK = Task(
-    name="sentiment", metric="accuracy", paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read, learn=learn,
-    build=Classifier, count=count, ask=whole_sentence, show=show,
+    name="sentiment", metric=ACCURACY, paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read,
+    learn=classes.learn, build=Classifier, count=classes.count, show=show,
 )  # fmt: skip

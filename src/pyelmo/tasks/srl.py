@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from pyelmo.tasks import ner
 from pyelmo.tasks.columns import read_conll2005, read_conll2012, read_propbank
-from pyelmo.tasks.spans import Counts, count_arguments, to_spans
+from pyelmo.tasks.metrics import SPANS
+from pyelmo.tasks.spans import count_arguments, to_spans
 from pyelmo.tasks.srl_network import SrlNetwork
-from pyelmo.tasks.task import DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, padded
+from pyelmo.tasks.task import (
+    Answer,
+    DataSettings,
+    Example,
+    Inputs,
+    Raw,
+    Recipe,
+    Sizes,
+    Task,
+    Vocabularies,
+    padded,
+    words_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +61,14 @@ def read(path: Path, data: SrlData, training: bool) -> list[Example]:
         found = read_conll2012(path)
     else:
         found = read_propbank(path)
-    return [Example(tuple(each.words), tuple(each.labels), each.predicate) for each in found]
+    return [Example((tuple(each.words),), tuple(each.labels), each.predicate) for each in found]
 
 
 def learn(examples: Sequence[Example]) -> Vocabularies:
     """The labels; and the words that are predicates more often than not, for text in which none are marked."""
     seen: dict[tuple[str, ...], set[int]] = {}
     for example in examples:
-        if example.predicate is not None:
-            seen.setdefault(example.words, set()).add(example.predicate)
+        seen.setdefault(example.words, set()).add(example.about)
     marked = Counter(words[place].lower() for words, places in seen.items() for place in places)
     all_words = Counter(word.lower() for words in seen for word in words)
     often = sorted(word for word, times in marked.items() if 2 * times > all_words[word])
@@ -64,7 +76,7 @@ def learn(examples: Sequence[Example]) -> Vocabularies:
 
 
 class Labeller(nn.Module):
-    """The roles of one predicate as BIO labels."""
+    """The roles of one predicate, whose place an example tells, as BIO labels."""
 
     def __init__(self, recipe: SrlRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -81,25 +93,26 @@ class Labeller(nn.Module):
         labels = padded([[self.numbers[label] for label in each.labels] for each in inputs.examples], inputs.mask)
         return nn.functional.cross_entropy(self._scores(inputs)[inputs.mask], labels[inputs.mask])
 
-    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]:
+    def predict(self, inputs: Inputs) -> list[Answer]:
         paths = self.roles.decode(self._scores(inputs), inputs.mask)
         return [tuple(self.labels[number] for number in path) for path in paths]
 
     def _scores(self, inputs: Inputs) -> Tensor:
-        places = [example.predicate or 0 for example in inputs.examples]
+        places = [example.about for example in inputs.examples]
         predicates = torch.tensor(places, device=inputs.mask.device)
         found: Tensor = self.roles(self.dropout(inputs.vectors), predicates, inputs.mask, inputs.output)
         return found
 
 
-def count(wanted: tuple[str, ...], given: tuple[str, ...]) -> Counts:
-    return count_arguments(to_spans(wanted), to_spans(given)).all
+def count(example: Example, given: Answer) -> tuple[int, ...]:
+    return astuple(count_arguments(to_spans(example.labels), to_spans(given)).all)
 
 
-def ask(words: tuple[str, ...], vocabularies: Vocabularies) -> list[Example]:
+def ask(texts: Sequence[Raw], data: SrlData, vocabularies: Vocabularies) -> list[Example]:
     """An example for each word that was mostly a predicate in training."""
+    (words,) = (words_of(text, data.language) for text in texts)
     known = set(vocabularies["predicates"])
-    return [Example(words, predicate=place) for place, word in enumerate(words) if word.lower() in known]
+    return [Example((words,), about=place) for place, word in enumerate(words) if word.lower() in known]
 
 
 def show(examples: Sequence[Example]) -> str:
@@ -107,7 +120,11 @@ def show(examples: Sequence[Example]) -> str:
     return "\n".join(ner.bracketed(example) for example in examples)
 
 
+def tell(example: Example) -> dict[str, Any]:
+    return {"labels": example.labels, "predicate": example.about}
+
+
 TASK = Task(
-    name="srl", metric="span F1", paper=17.2, paper_set="OntoNotes", recipe=SrlRecipe, read=read, learn=learn,
-    build=Labeller, count=count, ask=ask, show=show,
+    name="srl", metric=SPANS, paper=17.2, paper_set="OntoNotes", recipe=SrlRecipe, read=read, learn=learn,
+    build=Labeller, count=count, show=show, tell=tell, ask=ask,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Runs side by side: what an encoder brings over the first run of the same task and data, and how sure that is.
 
-S seeds, N examples, R resamples.
+S seeds, N examples, C numbers that each adds, R resamples.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.files import write_text
 from pyelmo.formats.pretrained import read_json
 from pyelmo.probes.svg import Curve, Shares, curves, share_grid
+from pyelmo.tasks.metrics import Floats, Metric, main_figure
 from pyelmo.tasks.task import find
 
 RESAMPLES = 10_000
 AT_ONCE = 1_000  # resamples drawn together: bounds memory
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,13 @@ class Run:
         return "test" if "test" in self.facts["data"] else "dev"
 
     def scores(self, part: str) -> list[float]:
-        return [result[part]["f1"] for result in self.results]
+        return [main_figure(result[part]) for result in self.results]
 
-    def counts(self) -> Floats:  # (S, N, 3)
-        """Right, found and gold of every example."""
-        return np.stack(
-            [_counts(self.folder / f"seed-{r['seed']}" / f"answers-{self.part}.jsonl") for r in self.results]
-        )
+    def counts(self) -> Floats:  # (S, N, C)
+        """What every example adds to the score; runs of accuracy once counted a third number, which says nothing."""
+        paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
+        numbers = len(find(self.facts["task"]).metric.counts)
+        return np.stack([_counts(path)[:, :numbers] for path in paths])
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -119,11 +118,12 @@ def rows(runs: Sequence[Run], *, resamples: int = RESAMPLES) -> list[Row]:
             compared = {
                 "absolute": new - old, "error_reduction": error_reduction(old, new),
                 "paper": f"{task.paper:g} ({task.paper_set})",
-                "bootstrap": bootstrap(base.counts(), run.counts(), resamples=resamples),
+                "bootstrap": bootstrap(base.counts(), run.counts(), task.metric, resamples=resamples),
             }  # fmt: skip
         found.append(Row(
-            run=run.folder.name, task=task.name, metric=task.metric, part=part, data=run.facts["data"][part]["file"],
-            fraction=run.facts["fraction"], encoder=run.facts["encoder_name"], elmo=run.elmo, seeds=len(scores),
+            run=run.folder.name, task=task.name, metric=task.metric.name, part=part,
+            data=run.facts["data"][part]["file"], fraction=run.facts["fraction"],
+            encoder=run.facts["encoder_name"], elmo=run.elmo, seeds=len(scores),
             dev=statistics.fmean(run.scores("dev")), dev_deviation=_deviation(run.scores("dev")), score=new,
             deviation=_deviation(scores), **compared,
         ))  # fmt: skip
@@ -135,7 +135,9 @@ def error_reduction(old: float, new: float) -> float:
     return 100 * (new - old) / (100 - old) if old < 100 else 0.0
 
 
-def bootstrap(first: Floats, second: Floats, *, resamples: int = RESAMPLES, seed: int = 0) -> Bootstrap:
+def bootstrap(
+    first: Floats, second: Floats, metric: Metric, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Bootstrap:  # (S, N, C) each
     """Draw examples with replacement, the same for both runs and all seeds, and compare the means over seeds."""
     examples = first.shape[1]
     if second.shape[1] != examples:
@@ -145,7 +147,7 @@ def bootstrap(first: Floats, second: Floats, *, resamples: int = RESAMPLES, seed
     for start in range(0, resamples, AT_ONCE):
         times = random.multinomial(examples, np.full(examples, 1 / examples), min(AT_ONCE, resamples - start))
         weights = times.astype(np.float64)  # (R, N)
-        differences.append(_means(weights, second) - _means(weights, first))
+        differences.append(_means(weights, second, metric) - _means(weights, first, metric))
     drawn = np.concatenate(differences)
     low, high = np.percentile(drawn, [2.5, 97.5])
     # Rounding must not decide between equals; and no number of resamples proves that p is 0.
@@ -153,10 +155,9 @@ def bootstrap(first: Floats, second: Floats, *, resamples: int = RESAMPLES, seed
     return Bootstrap((worse + 1) / (resamples + 1), float(low), float(high))
 
 
-def _means(weights: Floats, counts: Floats) -> Floats:  # (R, N), (S, N, 3) -> (R,)
-    sums = np.einsum("rn,snc->src", weights, counts, optimize=True)  # (S, R, 3)
-    f1 = 200 * sums[..., 0] / np.maximum(sums[..., 1] + sums[..., 2], 1e-12)
-    means: Floats = f1.mean(0)
+def _means(weights: Floats, counts: Floats, metric: Metric) -> Floats:  # (R, N), (S, N, C) -> (R,)
+    sums = np.einsum("rn,snc->src", weights, counts, optimize=True)
+    means: Floats = metric.main(sums).mean(0)
     return means
 
 
@@ -222,9 +223,12 @@ def _deviation(scores: Sequence[float]) -> float | None:
     return statistics.stdev(scores) if len(scores) > 1 else None
 
 
-def _counts(path: Path) -> Floats:  # (N, 3)
+def _counts(path: Path) -> Floats:  # (N, C)
     try:
-        return np.array([json.loads(line)["counts"] for line in path.read_text("utf-8").splitlines()], np.float64)
+        found = np.array([json.loads(line)["counts"] for line in path.read_text("utf-8").splitlines()], np.float64)
+        if found.ndim != 2:
+            raise ValueError("no answer in it")
+        return found
     except FileNotFoundError:
         raise NotFoundError(f"{path}: not found; run the command of this run again") from None
     except (ValueError, KeyError, TypeError) as error:

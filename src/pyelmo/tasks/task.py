@@ -6,34 +6,52 @@ B batch, T tokens, I input vector, E encoder's vector.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pyelmo.errors import ConfigError, FormatError, InputError
-from pyelmo.tasks.spans import Counts
+from pyelmo.tasks.cache import Words
+from pyelmo.tasks.metrics import Metric
 from pyelmo.text.lines import existing
+from pyelmo.text.tokens import split_words
 
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
-TASKS = ("ner", "srl", "sentiment")  # one file each
+Answer = tuple[Any, ...]  # a label for each word or for all of them, a text, clusters of spans: what JSON can hold
+Raw = str | Sequence[str]  # a text as it is written, or in words
+TASKS = ("ner", "srl", "sentiment", "nli")  # one file each
+NOTHING = (".",)  # stands for the words of a text that has none
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence with what is known about it."""
+    """Texts, each of which an encoder reads by itself, with what is known about them."""
 
-    words: tuple[str, ...]
-    labels: tuple[str, ...] = ()  # one a word, or one for the whole sentence; none where they are not known
-    predicate: int | None = None  # the word whose roles the labels are
+    texts: tuple[Words, ...]  # a sentence; a premise and a hypothesis; a passage and a question; a document's sentences
+    labels: Answer = ()  # what is wanted, or after a prediction given; none where it is not known
+    about: Any = None  # what else the task knows: the place of a predicate, where words stand in a raw text
+
+    @property
+    def words(self) -> Words:
+        """Of the only text, or of the first."""
+        return self.texts[0]
+
+    @property
+    def length(self) -> int:
+        return sum(len(text) for text in self.texts)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a network reads: static vectors and the input's mix side by side, and the output's mix by itself."""
+    """What a network reads of texts: static vectors and the input's mix side by side, and the output's mix by itself.
+
+    A row is a text: the first of each example, or the second; or where examples have any number, all texts of one.
+    """
 
     examples: Sequence[Example]
     vectors: Tensor  # (B, T, I)
@@ -42,11 +60,20 @@ class Inputs:
 
 
 class Network(Protocol):
-    """A torch module that learns from examples and labels them."""
+    """A torch module that learns from examples and answers them, from `Inputs` for each of their texts."""
 
-    def loss(self, inputs: Inputs) -> Tensor: ...
+    def loss(self, *texts: Inputs) -> Tensor: ...
 
-    def predict(self, inputs: Inputs) -> list[tuple[str, ...]]: ...
+    def predict(self, *texts: Inputs) -> list[Answer]: ...
+
+
+class Averaged(Network, Protocol):
+    """A network whose answers follow from probabilities, so that the means over several networks have answers too."""
+
+    def probabilities(self, *texts: Inputs) -> list[Tensor]:
+        """One for each example, of a shape that depends on the example alone."""
+
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]: ...
 
 
 @dataclass(frozen=True)
@@ -126,22 +153,41 @@ class Recipe:
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
 
+def words_of(text: Raw, language: str) -> Words:
+    """Raw text by a language's rules; words as they are."""
+    return tuple(split_words(text, language) if isinstance(text, str) else text)
+
+
+def whole_texts(texts: Sequence[Raw], data: DataSettings, vocabularies: Vocabularies) -> list[Example]:
+    """The one example of these texts, for tasks that ask nothing else about them."""
+    return [Example(tuple(words_of(text, data.language) for text in texts))]
+
+
+def labels_alone(example: Example) -> dict[str, Any]:
+    return {"labels": example.labels}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """Data, network and metric under a name."""
 
     name: str
-    metric: str
+    metric: Metric
     paper: float  # the paper's relative error reduction by ELMo, in percent
     paper_set: str  # ... and the set it was measured on
     recipe: type[Recipe]
     read: Callable[[Path, Any, bool], list[Example]]  # a file by the recipe's data settings, and whether to train on it
     learn: Callable[[Sequence[Example]], Vocabularies]  # labels and the like; the words are learnt for all tasks
-    build: Callable[[Any, Sizes, Vocabularies], Any]  # the recipe's network settings -> a Network
-    # Labels wanted and given of one example -> its part of the score. Where each has one answer, f1 is the accuracy.
-    count: Callable[[tuple[str, ...], tuple[str, ...]], Counts]
-    ask: Callable[[tuple[str, ...], Vocabularies], list[Example]]  # a raw sentence -> examples without labels
-    show: Callable[[Sequence[Example]], str]  # a sentence's examples with labels, for people
+    build: Callable[[Any, Sizes, Vocabularies], Any]  # the recipe -> a Network
+    count: Callable[[Example, Answer], Sequence[float]]  # an example and the answer given -> its part of the metric
+    show: Callable[[Sequence[Example]], str]  # the examples of a question with their answers, for people
+    tell: Callable[[Example], dict[str, Any]] = labels_alone  # an answered example, for programs
+    # What a model is asked about: raw texts by these names -> examples without labels.
+    asks: tuple[str, ...] = ("sentence",)
+    ask: Callable[[Sequence[Raw], Any, Vocabularies], list[Example]] = whole_texts
+    texts: int = 1  # of an example; 0 for any number, and then each example is a batch of its own
+    # A part of an example for one step of training, by the recipe; its texts must be texts of the example.
+    crop: Callable[[Example, Any, np.random.Generator], Example] | None = None
 
 
 def find(name: str) -> Task:
@@ -152,9 +198,8 @@ def find(name: str) -> Task:
     return task
 
 
-def whole_sentence(words: tuple[str, ...], vocabularies: Vocabularies) -> list[Example]:
-    """The one example of a sentence, for tasks that ask nothing else about it."""
-    return [Example(words)]
+def texts_of(examples: Iterable[Example]) -> Iterator[Words]:
+    return (text for example in examples for text in example.texts)
 
 
 def padded(rows: Sequence[Sequence[int]], mask: Tensor) -> Tensor:  # (B, T)
@@ -165,14 +210,16 @@ def padded(rows: Sequence[Sequence[int]], mask: Tensor) -> Tensor:  # (B, T)
     return values.to(mask.device)
 
 
-def read_examples(task: Task, path: str | Path, settings: DataSettings, labels: Iterable[str] | None) -> list[Example]:
-    """The examples of a file to train on, or with the `labels` of training, of any other."""
+def read_examples(
+    task: Task, path: str | Path, settings: DataSettings, learnt: Vocabularies | None = None
+) -> list[Example]:
+    """The examples of a file to train on, or with what was `learnt` in training, of any other."""
     path = existing(path)
-    examples = task.read(path, settings, labels is None)
+    examples = task.read(path, settings, learnt is None)
     if not examples:
-        raise FormatError(f"{path}: no sentences in it. Is it empty, or of another format?")
-    if labels is not None and settings.unseen == "error":
-        known = set(labels)
+        raise FormatError(f"{path}: no examples in it. Is it empty, or of another format?")
+    if learnt is not None and "labels" in learnt and settings.unseen == "error":
+        known = set(learnt["labels"])
         for example in examples:
             for label in example.labels:
                 if label not in known:
