@@ -287,7 +287,7 @@ def test_the_loss_of_scores_far_apart_is_finite_and_so_is_its_gradient():
     first = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
     loss = answer_loss(Scores(first, torch.zeros(1, 3)), [[(1, 1), (2, 2)]])
     loss.backward()
-    assert float(loss) == pytest.approx(1e4 + math.log(1.5))
+    assert loss.item() == pytest.approx(1e4 + math.log(1.5))
     assert first.grad.tolist() == [[1, 0, -1]]
 
 
