@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.tasks.squad import Place, read_questions, split_passage, split_question, to_train_on
+from pyelmo.tasks.squad import Place, read_questions, spaced_passage, split_passage, split_question, to_train_on
 
 TEXT = "In 1952 Ann, 5, moved to Paris. Paris was far; she counted to 5."
 
@@ -54,6 +54,15 @@ def test_an_answer_may_cross_white_space_of_any_kind_if_it_is_written_so():
     passage = split_passage("one\n two \t three", "en")
     assert texts(passage, "two \t three") == ["two \t three"]
     assert passage.part(0, 1) == "one\n two"
+
+
+def test_words_that_are_split_already_stay_so():
+    passage = spaced_passage(["don't", "", "stop", "New York"])
+    assert passage.words == ("don't", "", "stop", "New York")
+    assert (passage.text, passage.part(2, 3)) == ("don't  stop New York", "stop New York")
+    assert [passage.text[start:end] for start, end in zip(passage.starts, passage.ends, strict=True)] == list(
+        passage.words
+    )
 
 
 def test_korean_answers_are_exact_by_morphemes_and_widened_by_eojeol():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pyelmo.errors import FormatError, InputError
 from pyelmo.formats.pretrained import read_json
-from pyelmo.text.tokens import split_spans, split_words
+from pyelmo.text.tokens import Span, split_spans, split_words
 
 log = logging.getLogger("pyelmo")
 
@@ -86,7 +86,17 @@ class Question:
 
 def split_passage(text: str, language: str) -> Passage:
     """A text with its words by the rules of a language."""
-    spans = split_spans(text, language)
+    return _passage(text, split_spans(text, language))
+
+
+def spaced_passage(words: Sequence[str]) -> Passage:
+    """Words as they are, with a space between."""
+    starts = accumulate((len(word) + 1 for word in words), initial=0)
+    spans = [Span(word, start, start + len(word)) for word, start in zip(words, starts, strict=False)]
+    return _passage(" ".join(words), spans)
+
+
+def _passage(text: str, spans: Sequence[Span]) -> Passage:
     if not spans:
         raise InputError("the passage has no words")
     starts = array("i", accumulate((span.start for span in spans), max))  # morphemes of one syllable share it, and
