@@ -43,3 +43,12 @@ def test_the_model_has_the_means_for_a_while_and_its_own_weights_after_even_if_t
         raise KeyError
     assert torch.equal(model.weight, own)
     assert torch.equal(average.means["weight"], mean)
+
+
+def test_without_a_decay_nothing_is_kept():
+    model = make()
+    average = Average(model, 0.0)
+    average.update(3)
+    with average.used():
+        assert torch.equal(model.weight, make().weight)
+    assert average.means == {}

@@ -5,22 +5,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor, nn
 
 
 class Average:
-    """Means of the parameters that are trained, by names; those of a `decay` near 1 remember longer."""
+    """Means of the parameters that are trained, by names: the nearer `decay` is to 1 the longer they remember.
+
+    With a decay of 0 there are none, and the model keeps its own weights.
+    """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.own = {name: each.data for name, each in model.named_parameters() if each.requires_grad}
+        named = model.named_parameters() if decay else ()
+        self.own = {name: each.data for name, each in named if each.requires_grad}
         self.means = {name: each.clone() for name, each in self.own.items()}
 
     def update(self, step: int) -> None:
         """After the weights changed; the first steps, whose weights are soon far away, are forgotten sooner."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.means.values()), list(self.own.values()), 1 - decay)
+        for name, mean in self.means.items():
+            mean.lerp_(self.own[name], 1 - decay)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
