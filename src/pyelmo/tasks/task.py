@@ -123,11 +123,13 @@ class TrainingSettings:
     epochs: int = 50
     patience: int = 10
     halve_after: int = 0  # epochs without a better score after which the rate is halved; 0: never
+    average: float = 0.0  # decay of a running mean of the weights, by which answers are given; 0: by the last ones
     checkpoint_every: int = 1000  # steps; and after every epoch
 
     def __post_init__(self) -> None:
         for name in ("lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every"):
             _check(getattr(self, name) > 0, f"training.{name}: {getattr(self, name)} must be positive")
+        _check(0 <= self.average < 1, f"training.average: {self.average} is not between 0 and 1")
 
 
 @dataclass(frozen=True, kw_only=True)
