@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.tasks.squad import Place, read_questions, spaced_passage, split_passage, split_question, to_train_on
+from pyelmo.tasks.squad import (
+    Place,
+    make_passage,
+    read_questions,
+    spaced_passage,
+    split_passage,
+    split_question,
+    to_train_on,
+)
+from pyelmo.text.tokens import Span
 
 TEXT = "In 1952 Ann, 5, moved to Paris. Paris was far; she counted to 5."
 
@@ -70,6 +79,13 @@ def test_korean_answers_are_exact_by_morphemes_and_widened_by_eojeol():
     text = "임종석은 임수경을 평양에 보냈다."
     assert texts(split_passage(text, "ko"), "임수경") == ["임수경을"]
     assert texts(split_passage(text, "ko-morph"), "평양") == ["평양"]
+
+
+def test_a_morpheme_that_is_not_written_has_the_word_before_it():
+    spans = [Span("의사", 0, 2), Span("이", 2, 2), Span("다", 2, 3)]
+    passage = make_passage("의사다", spans)
+    assert [passage.part(place, place) for place in range(3)] == ["의사", "의사", "다"]
+    assert (passage.bounds(1, 1), passage.part(1, 2), passage.places("의사")) == ((0, 2), "다", [Place(0, 0)])
 
 
 @given(st.text(alphabet="ab 1.,'한글e\u0301\n", min_size=1, max_size=40), st.data())

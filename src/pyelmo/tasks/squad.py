@@ -43,9 +43,16 @@ class Passage:
     starts: array[int]
     ends: array[int]
 
+    def bounds(self, first: int, last: int) -> tuple[int, int]:
+        """The characters from one word to another. A morpheme that is not written has those of the word before it."""
+        while first and self.starts[first] == self.ends[last]:
+            first -= 1
+        return self.starts[first], self.ends[last]
+
     def part(self, first: int, last: int) -> str:
         """The text as it stands, from one word to another."""
-        return self.text[self.starts[first] : self.ends[last]]
+        start, end = self.bounds(first, last)
+        return self.text[start:end]
 
     def places(self, answer: str) -> list[Place]:
         """Where an answer stands. One that begins or ends inside a word is widened to the word.
@@ -86,17 +93,18 @@ class Question:
 
 def split_passage(text: str, language: str) -> Passage:
     """A text with its words by the rules of a language."""
-    return _passage(text, split_spans(text, language))
+    return make_passage(text, split_spans(text, language))
 
 
 def spaced_passage(words: Sequence[str]) -> Passage:
     """Words as they are, with a space between."""
     starts = accumulate((len(word) + 1 for word in words), initial=0)
     spans = [Span(word, start, start + len(word)) for word, start in zip(words, starts, strict=False)]
-    return _passage(" ".join(words), spans)
+    return make_passage(" ".join(words), spans)
 
 
-def _passage(text: str, spans: Sequence[Span]) -> Passage:
+def make_passage(text: str, spans: Sequence[Span]) -> Passage:
+    """A text of which it is known where its words stand."""
     if not spans:
         raise InputError("the passage has no words")
     starts = array("i", accumulate((span.start for span in spans), max))  # morphemes of one syllable share it, and

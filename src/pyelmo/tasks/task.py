@@ -24,7 +24,7 @@ from pyelmo.text.tokens import split_words
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
 Answer = tuple[Any, ...]  # a label for each word or for all of them, a text, clusters of spans: what JSON can hold
 Raw = str | Sequence[str]  # a text as it is written, or in words
-TASKS = ("ner", "srl", "sentiment", "nli")  # one file each
+TASKS = ("ner", "srl", "sentiment", "nli", "qa")  # one file each
 NOTHING = (".",)  # stands for the words of a text that has none
 
 
