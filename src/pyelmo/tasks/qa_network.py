@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.recurrent import BiGru, VariationalDropout
+from pyelmo.tasks.recurrent import BiGru, VariationalDropout, word_counts
 
 AT_ONCE = 1 << 24  # numbers of the (B, T, T) products of a passage with itself that are made together: bounds memory
 
@@ -56,17 +56,19 @@ class QaNetwork(nn.Module):
 
     def forward(self, passage: Side, question: Side) -> Scores:
         mask, drop = passage.mask, self.dropout
-        mixed = self.attention(drop(self._encode(passage)), drop(self._encode(question)), mask, question.mask)
-        reread = self.rereader(drop(mixed), mask)
+        counts, question_counts = word_counts(mask), word_counts(question.mask)  # once, and before a GPU is busy
+        encoded = drop(self._encode(passage, counts)), drop(self._encode(question, question_counts))
+        mixed = self.attention(*encoded, mask, question.mask)
+        reread = self.rereader(drop(mixed), mask, counts)
         mixed = mixed + self.self_attention(drop(reread), mask)  # (B, T, 2H)
-        firsts = self.first_gru(drop(mixed), mask)
-        lasts = self.last_gru(drop(torch.cat([mixed, firsts], 2)), mask)
+        firsts = self.first_gru(drop(mixed), mask, counts)
+        lasts = self.last_gru(drop(torch.cat([mixed, firsts], 2)), mask, counts)
         scores = (self.first(drop(firsts)), self.last(drop(lasts)))
         return Scores(*(each.squeeze(2).masked_fill(~mask, -torch.inf) for each in scores))
 
-    def _encode(self, side: Side) -> Tensor:  # (B, T, A)
+    def _encode(self, side: Side, counts: Tensor) -> Tensor:  # (B, T, A)
         padding = ~side.mask.unsqueeze(2)
-        states: Tensor = self.encoder(self.dropout(side.vectors.masked_fill(padding, 0.0)), side.mask)
+        states: Tensor = self.encoder(self.dropout(side.vectors.masked_fill(padding, 0.0)), side.mask, counts)
         return states if side.extra is None else torch.cat([states, side.extra.masked_fill(padding, 0.0)], 2)
 
 

@@ -19,7 +19,7 @@ class BiLstm(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false."""
-        return _over_words(self.lstm, inputs, mask)
+        return _over_words(self.lstm, inputs, mask, word_counts(mask))
 
 
 class BiGru(nn.Module):
@@ -29,13 +29,20 @@ class BiGru(nn.Module):
         super().__init__()
         self.gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True)
 
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false."""
-        return _over_words(self.gru, inputs, mask)
+    def forward(self, inputs: Tensor, mask: Tensor, counts: Tensor | None = None) -> Tensor:
+        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false.
+
+        Layers over the same texts may share their `word_counts`: counting anew waits until a GPU has done all before.
+        """
+        return _over_words(self.gru, inputs, mask, word_counts(mask) if counts is None else counts)
 
 
-def _over_words(layer: nn.LSTM | nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:
-    lengths = mask.sum(1).clamp(min=1).cpu()  # torch packs no sentence without words
+def word_counts(mask: Tensor) -> Tensor:  # (B, T) -> (B,) on the CPU
+    """How many words each text has, one at least: torch packs no text without words."""
+    return mask.sum(1).clamp(min=1).cpu()
+
+
+def _over_words(layer: nn.LSTM | nn.GRU, inputs: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
     packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
     outputs, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=inputs.shape[1])
     return outputs.masked_fill(~mask.unsqueeze(2), 0.0)
