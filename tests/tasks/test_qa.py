@@ -9,7 +9,7 @@ import pytest
 
 from pyelmo.cli import main
 from pyelmo.errors import ConfigError, InputError
-from pyelmo.tasks import load, qa
+from pyelmo.tasks import ensemble, load, qa
 from pyelmo.tasks.experiment import Plan, train
 from pyelmo.tasks.squad import split_passage
 from pyelmo.tasks.task import Example, Recipe, find
@@ -141,6 +141,12 @@ def test_the_mean_of_several_models_is_decided_like_one(trained):
     inputs = model._inputs(examples)
     network = model.network
     assert network.decide(examples, network.probabilities(*inputs)) == network.predict(*inputs)
+
+
+def test_an_ensemble_of_two_seeds_answers_every_question(tmp_path):
+    output = run(tmp_path, "training.epochs=1", seeds=2)
+    found = ensemble.evaluate([output], tmp_path / "data.json", resamples=10)
+    assert (len(found.members), found.score.sums["of"], list(found.score.figures)) == (2, 32, ["f1", "exact_match"])
 
 
 @pytest.mark.parametrize("change", ["data.limit=0", "network.longest=0"])
