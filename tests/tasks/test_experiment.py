@@ -105,8 +105,10 @@ def same(one: Path, other: Path) -> bool:
     )
 
 
-def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, monkeypatch):
-    wanted = plan(ner_data, "training.epochs=3", "training.checkpoint_every=4", encoder=str(ner_data / "LM"), seeds=2)
+@pytest.mark.parametrize("average", ["0.0", "0.9"])
+def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, monkeypatch, average):
+    changes = ["training.epochs=3", "training.checkpoint_every=4", f"training.average={average}"]
+    wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), seeds=2)
     train(wanted, tmp_path / "whole")
 
     def stopped(name: str, call: int) -> None:
@@ -130,6 +132,15 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
     stopped("_step", 14)  # in the second seed
     train(wanted, tmp_path / "stopped")
     assert same(tmp_path / "stopped", tmp_path / "whole")
+
+
+def test_a_model_of_the_mean_of_weights_is_another_one(ner_data, tmp_path):
+    for average in ("0.0", "0.9"):
+        train(plan(ner_data, f"training.average={average}"), tmp_path / average)
+    last, mean = (weights(tmp_path / average)["network.crf.start"] for average in ("0.0", "0.9"))
+    assert not torch.equal(last, mean)
+    with pytest.raises(ConfigError, match="training.average"):
+        plan(ner_data, "training.average=1.0")
 
 
 def test_a_killed_process_changes_no_score_and_no_weight(ner_data, tmp_path):

@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from pyelmo.tasks.bcn_network import BcnNetwork
 from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
 from pyelmo.tasks.srl_network import SrlNetwork
-from pyelmo.tasks.tagger_network import CharacterFeatures, TaggerNetwork
+from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows, TaggerNetwork
 from pyelmo.text.characters import Bytes, encode_rows
 
 LABELS = ["O", "B-V", "I-V", "B-A0", "I-A0"]
@@ -222,3 +222,14 @@ def test_characters_give_the_same_features_wherever_a_word_stands():
     assert torch.allclose(batch.view(4, 128), flat, rtol=0, atol=TOLERANCE[torch.float32])
     assert torch.equal(flat[0], flat[2])
     assert not torch.equal(flat[0], flat[1])
+
+
+def test_a_word_s_row_is_made_once_and_is_that_of_the_alphabet(monkeypatch):
+    rows = CharacterRows(Bytes(8))
+    words = ["to", "be", "or", "to"]
+    for _ in range(2):
+        assert rows(words).tolist() == encode_rows(Bytes(8), words).tolist()
+    monkeypatch.setattr("pyelmo.tasks.tagger_network.encode_rows", lambda alphabet, new: [8 * [7]] * len(new))
+    assert rows(["be", "new"]).tolist() == [encode_rows(Bytes(8), ["be"])[0].tolist(), 8 * [7]]
+    monkeypatch.setattr("pyelmo.tasks.tagger_network.KEPT", 1)
+    assert rows(["be"]).tolist() == [8 * [7]]  # forgotten

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from pyelmo.errors import DivergedError, FormatError
 from pyelmo.files import atomic_path
+from pyelmo.tasks.average import Average
 from pyelmo.tasks.model import TaskModel, score
 from pyelmo.tasks.task import Example, TrainingSettings
 from pyelmo.training.report import Report
@@ -60,10 +61,10 @@ def fit(
 ) -> Position:
     """Train a model from where its checkpoint stands; the weights of the best epoch are in `folder`/model."""
     settings = model.recipe.training
-    optimiser = _optimiser(model, settings)
+    optimiser, average = _optimiser(model, settings), Average(model, settings.average)
     position = Position()
     if (folder / CHECKPOINT).is_file():
-        position = _restore(folder / CHECKPOINT, model, optimiser)
+        position = _restore(folder / CHECKPOINT, model, optimiser, average)
         report.note(f"going on from epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
     began = time.monotonic() - position.seconds
     while not _finished(position, settings):
@@ -77,28 +78,29 @@ def fit(
         with bar:
             for rows in batches[position.batch :]:
                 loss = _step(model, optimiser, [train[row] for row in rows], seed, position.step, settings.clip_norm)
+                average.update(position.step)
                 position.batch, position.step = position.batch + 1, position.step + 1
                 position.loss += loss
                 bar.update()
                 bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
                 position.seconds = time.monotonic() - began
                 if position.step % settings.checkpoint_every == 0:
-                    _save(folder / CHECKPOINT, model, optimiser, position)
-        found = score(model.task, dev, model.label(dev, progress=progress))
-        position.scores.append(found.main)
-        mean, rate = position.loss / len(batches), optimiser.param_groups[0]["lr"]
-        told = f"{model.task.metric.name} {found.main:.2f}"
-        better = position.best == position.epoch
-        if better:  # before the checkpoint: a kill between the two makes the same epoch again
-            model.save(folder / "model", encoder)
-        report.tell(
-            f"seed {seed} | epoch {position.epoch + 1} | loss {mean:.4f} | dev {told}"
-            f"{' (best)' if better else ''}",
-            "epoch", epoch=position.epoch + 1, step=position.step, loss=mean, lr=rate, dev=found.main,
-            layers=model.representation.weights(),
-        )  # fmt: skip
+                    _save(folder / CHECKPOINT, model, optimiser, average, position)
+        with average.used():
+            found = score(model.task, dev, model.label(dev, progress=progress))
+            position.scores.append(found.main)
+            mean, rate = position.loss / len(batches), optimiser.param_groups[0]["lr"]
+            better = position.best == position.epoch
+            if better:  # before the checkpoint: a kill between the two makes the same epoch again
+                model.save(folder / "model", encoder)
+            report.tell(
+                f"seed {seed} | epoch {position.epoch + 1} | loss {mean:.4f} | "
+                f"dev {model.task.metric.name} {found.main:.2f}{' (best)' if better else ''}",
+                "epoch", epoch=position.epoch + 1, step=position.step, loss=mean, lr=rate, dev=found.main,
+                layers=model.representation.weights(),
+            )  # fmt: skip
         position = replace(position, epoch=position.epoch + 1, batch=0, loss=0.0, seconds=time.monotonic() - began)
-        _save(folder / CHECKPOINT, model, optimiser, position)
+        _save(folder / CHECKPOINT, model, optimiser, average, position)
     return position
 
 
@@ -169,19 +171,20 @@ def _trained(model: TaskModel) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in model.state_dict().items() if name not in frozen}
 
 
-def _save(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, position: Position) -> None:
+def _save(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: Average, position: Position) -> None:
     from safetensors.torch import save_file
 
     tensors = {f"model/{name}": tensor for name, tensor in _trained(model).items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser/{number}/{name}": tensor for name, tensor in state.items()}
+    tensors |= {f"average/{name}": tensor for name, tensor in average.means.items()}
     with atomic_path(path) as part:
         contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         save_file(contiguous, part, metadata={"position": json.dumps(asdict(position))})
 
 
-def _restore(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer) -> Position:
-    """Put weights and optimiser back as they were."""
+def _restore(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: Average) -> Position:
+    """Put weights, optimiser and means back as they were."""
     from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file
 
@@ -191,6 +194,8 @@ def _restore(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer) -> 
             position = Position(**json.loads((file.metadata() or {})["position"]))
         for name, target in _trained(model).items():
             target.copy_(tensors[f"model/{name}"])
+        for name, target in average.means.items():
+            target.copy_(tensors[f"average/{name}"])
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FormatError(f"{path}: not a whole checkpoint of this run ({error}). --force starts again.") from error
     state: dict[int, dict[str, Tensor]] = {}

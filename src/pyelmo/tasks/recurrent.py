@@ -1,4 +1,4 @@
-"""What the task networks share: a bidirectional LSTM over sentences of any length, dropout of whole columns.
+"""What the task networks share: bidirectional LSTMs and GRUs over texts of any length, dropout of whole columns.
 
 B batch, T time, D input, H hidden.
 """
@@ -19,10 +19,33 @@ class BiLstm(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false."""
-        lengths = mask.sum(1).clamp(min=1).cpu()  # torch packs no sentence without words
-        packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-        outputs, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=inputs.shape[1])
-        return outputs.masked_fill(~mask.unsqueeze(2), 0.0)
+        return _over_words(self.lstm, inputs, mask, word_counts(mask))
+
+
+class BiGru(nn.Module):
+    """The same of torch's GRU."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True)
+
+    def forward(self, inputs: Tensor, mask: Tensor, counts: Tensor | None = None) -> Tensor:
+        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false.
+
+        Layers over the same texts may share their `word_counts`: counting anew waits until a GPU has done all before.
+        """
+        return _over_words(self.gru, inputs, mask, word_counts(mask) if counts is None else counts)
+
+
+def word_counts(mask: Tensor) -> Tensor:  # (B, T) -> (B,) on the CPU
+    """How many words each text has, one at least: torch packs no text without words."""
+    return mask.sum(1).clamp(min=1).cpu()
+
+
+def _over_words(layer: nn.LSTM | nn.GRU, inputs: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
+    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+    outputs, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=inputs.shape[1])
+    return outputs.masked_fill(~mask.unsqueeze(2), 0.0)
 
 
 class VariationalDropout(nn.Module):

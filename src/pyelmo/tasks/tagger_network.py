@@ -1,17 +1,23 @@
 """The tagger of Peters et al. (2017, 2018): vectors of words -> two bidirectional LSTMs -> a score for each label.
 
-B batch, T time, C symbols a word, D input, E second input, K labels.
+B batch, T time, C symbols a word, D input, E second input, K labels, U distinct words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
-from pyelmo.text.characters import Alphabet
+from pyelmo.text.characters import Alphabet, encode_rows
+
+KEPT = 500_000  # words whose rows are remembered
 
 
 class TaggerNetwork(nn.Module):
@@ -53,3 +59,18 @@ class CharacterFeatures(nn.Module):
         """Rows of `encode_rows`: for each word of a batch, or for each distinct one."""
         features: Tensor = self.cnn(chars.flatten(0, -2))
         return features.view(*chars.shape[:-1], self.size)
+
+
+class CharacterRows:
+    """Rows of `encode_rows`, made once for each distinct word: most words of a batch were in others before."""
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        self.alphabet = alphabet
+        self.known: dict[str, npt.NDArray[np.int32]] = {}
+
+    def __call__(self, words: Sequence[str]) -> npt.NDArray[np.int32]:  # (U, C)
+        if len(self.known) > KEPT:
+            self.known.clear()
+        new = [word for word in words if word not in self.known]
+        self.known.update(zip(new, encode_rows(self.alphabet, new), strict=True))
+        return np.stack([self.known[word] for word in words])

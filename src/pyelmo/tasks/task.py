@@ -24,7 +24,7 @@ from pyelmo.text.tokens import split_words
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
 Answer = tuple[Any, ...]  # a label for each word or for all of them, a text, clusters of spans: what JSON can hold
 Raw = str | Sequence[str]  # a text as it is written, or in words
-TASKS = ("ner", "srl", "sentiment", "nli")  # one file each
+TASKS = ("ner", "srl", "sentiment", "nli", "qa")  # one file each
 NOTHING = (".",)  # stands for the words of a text that has none
 
 
@@ -123,11 +123,13 @@ class TrainingSettings:
     epochs: int = 50
     patience: int = 10
     halve_after: int = 0  # epochs without a better score after which the rate is halved; 0: never
+    average: float = 0.0  # decay of a running mean of the weights, by which answers are given; 0: by the last ones
     checkpoint_every: int = 1000  # steps; and after every epoch
 
     def __post_init__(self) -> None:
         for name in ("lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every"):
             _check(getattr(self, name) > 0, f"training.{name}: {getattr(self, name)} must be positive")
+        _check(0 <= self.average < 1, f"training.average: {self.average} is not between 0 and 1")
 
 
 @dataclass(frozen=True, kw_only=True)
