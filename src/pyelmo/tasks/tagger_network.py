@@ -1,9 +1,11 @@
 """The tagger of Peters et al. (2017, 2018): vectors of words -> two bidirectional LSTMs -> a score for each label.
 
-B batch, T time, C symbols a word, D input, E second input, K labels.
+B batch, T time, U distinct words, C symbols a word, D input, E second input, K labels.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,8 @@ from torch import Tensor, nn
 from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
-from pyelmo.text.characters import Alphabet
+from pyelmo.tasks.task import padded
+from pyelmo.text.characters import Alphabet, encode_rows
 
 
 class TaggerNetwork(nn.Module):
@@ -40,16 +43,27 @@ class TaggerNetwork(nn.Module):
 class CharacterFeatures(nn.Module):
     """Words by their symbols, learnt with the task: the paper's 128 filters of width 3 over vectors of size 16."""
 
-    def __init__(self, alphabet: Alphabet, *, dim: int = 16, filters: int = 128) -> None:
+    def __init__(
+        self, alphabet: Alphabet, *, dim: int = 16, filters: int = 128, widths: tuple[int, ...] = (3,)
+    ) -> None:
         super().__init__()
-        self.size = filters
+        self.size = filters * len(widths)  # so many of each width
         self.cnn = CharCNN(
             CharConfig(
-                symbols=alphabet.size, max_length=alphabet.max_length, dim=dim, filters=((3, filters),), highways=0
+                symbols=alphabet.size, max_length=alphabet.max_length, dim=dim,
+                filters=tuple((width, filters) for width in widths), highways=0,
             )
-        )
+        )  # fmt: skip
 
-    def forward(self, chars: Tensor) -> Tensor:  # (..., C) -> (..., filters)
+    def forward(self, chars: Tensor) -> Tensor:  # (..., C) -> (..., size)
         """Rows of `encode_rows`: for each word of a batch, or for each distinct one."""
         features: Tensor = self.cnn(chars.flatten(0, -2))
         return features.view(*chars.shape[:-1], self.size)
+
+
+def spelt(characters: CharacterFeatures, alphabet: Alphabet, texts: Sequence[Sequence[str]], mask: Tensor) -> Tensor:
+    """The features of each word of some texts (B, T, size); a word that comes often is computed once."""
+    distinct: dict[str, int] = {}
+    places = [[distinct.setdefault(word, len(distinct)) for word in words] for words in texts]
+    rows = torch.from_numpy(encode_rows(alphabet, list(distinct))).to(mask.device)  # (U, C)
+    return nn.functional.embedding(padded(places, mask), characters(rows))
