@@ -90,6 +90,9 @@ def test_a_list_names_documents_of_its_own_or_of_another_folder_in_its_order(wri
     assert [document.name for document in read] == ["3_c_brat", "1_a_brat"]
     with pytest.raises(NotFoundError, match=r"train.ids, line 1: no file of '3_c_brat.tsv' in .*fold.*data.folder"):
         read_documents(names, "litbank")
+    with pytest.raises(NotFoundError, match="gone: not found"):
+        read_documents(names, "litbank", folder=tmp_path / "gone")
+    assert len(read_documents(tmp_path / "texts", "litbank", folder=tmp_path / "gone")) == 3  # only lists need it
     with pytest.raises(NotFoundError, match="fold: no file in it whose name ends in conll"):
         read_documents(tmp_path / "fold", "litbank")
 

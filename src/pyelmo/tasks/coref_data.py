@@ -99,7 +99,7 @@ def read_documents(
 
 def document_files(path: str | Path, folder: str | Path | None = None) -> list[Path]:
     """The files that `read_documents` reads."""
-    path, place = existing(path), existing(folder or Path(path).parent)
+    path = existing(path)
     if path.is_dir():
         found = _below(path)
         if not found:
@@ -107,6 +107,7 @@ def document_files(path: str | Path, folder: str | Path | None = None) -> list[P
         return found
     if path.suffix not in LISTS:
         return [path]
+    place = existing(folder) if folder else path.parent
     known = {_stem(file.name): file for file in _below(place)}
     files = []
     for number, line in numbered_lines(path):
