@@ -130,7 +130,7 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["train", "ner", "--data", "train.conll", "empty", "--encoder", "none", "-o", "x"], "empty: holds no"),
         (["train", "ner", "--data", "train.conll", "-o", "x"], "give two files or three"),
         (["train", "ner", "--data", "a", "b", "-o", "x", "--set", "network.hiden=3"], "Did you mean 'hidden'"),
-        (["train", "ner", "--data", "a", "b", "-o", "x", "--recipe", "z"], "none of that name in the box (ner,"),
+        (["train", "ner", "--data", "a", "b", "-o", "x", "--recipe", "z"], "none of that name in the box (coref, ner,"),
         (["evaluate", "run", "unseen"], "unseen: the label 'B-GPE'"),
         (["predict", "nowhere", "text"], "nowhere: no such folder"),
         (["predict", "LM", "text"], "LM/config.json: not the config of a task model"),

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="NAME", help="ner, srl, sentiment, nli or qa")
+    parser.add_argument("task", metavar="NAME", help="ner, srl, sentiment, nli, qa or coref")
     parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="TRAIN DEV [TEST]")
     parser.add_argument("-o", "--output", required=True, metavar="RUN", help="the run's folder; a killed one goes on")
     parser.add_argument(

@@ -10,6 +10,7 @@ RUN/seed-1/log.jsonl              every epoch
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -138,7 +139,7 @@ def _facts(plan: Plan, encoder: NamedEncoder | None) -> dict[str, Any]:
     return {
         "task": plan.task,
         "data": {
-            part: {"file": Path(path).name, "sha256": sha256(Path(path))}
+            part: {"file": Path(path).name, "sha256": _checksum(find(plan.task).files(Path(path), plan.recipe.data))}
             for part, path in zip(PARTS, plan.data, strict=False)
         },
         "encoder": encoder.facts if encoder else None,
@@ -147,6 +148,13 @@ def _facts(plan: Plan, encoder: NamedEncoder | None) -> dict[str, Any]:
         "fraction": plan.fraction,
         "recipe": to_dict(plan.recipe),
     }
+
+
+def _checksum(files: Sequence[Path]) -> str:
+    """Of a file; or of several by their names and checksums."""
+    if len(files) == 1:
+        return sha256(files[0])
+    return hashlib.sha256("".join(f"{file.name} {sha256(file)}\n" for file in files).encode()).hexdigest()
 
 
 def _train_seed(material: _Material, seed: int, folder: Path, report: Report, device: str, progress: bool) -> None:

@@ -1,7 +1,4 @@
-"""Names of people, places and the like (Peters et al. 2017): a tagger with a CRF, scored by whole spans.
-
-B batch, T tokens, U distinct words, C symbols a word.
-"""
+"""Names of people, places and the like (Peters et al. 2017): a tagger with a CRF, scored by whole spans."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from pyelmo.tasks.metrics import SPANS
 from pyelmo.tasks.spans import convert, count_spans, to_spans
 from pyelmo.tasks.tagger_network import CharacterFeatures, TaggerNetwork
 from pyelmo.tasks.task import Answer, DataSettings, Example, Inputs, Recipe, Sizes, Task, Vocabularies, padded
-from pyelmo.text.characters import Alphabet, Bytes, Jamo, encode_rows
+from pyelmo.text.characters import Bytes, Jamo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +71,8 @@ class Tagger(nn.Module):
         kinds = [label[2:] for label in vocabularies["labels"] if label.startswith("B-")]
         self.labels = ["O", *(f"{letter}-{kind}" for kind in kinds for letter in "BIUL")]
         self.numbers = {label: number for number, label in enumerate(self.labels)}
-        self.alphabet: Alphabet = Jamo() if settings.alphabet == "jamo" else Bytes()
-        self.characters = CharacterFeatures(self.alphabet, filters=settings.characters) if settings.characters else None
+        alphabet = Jamo() if settings.alphabet == "jamo" else Bytes()
+        self.characters = CharacterFeatures(alphabet, filters=settings.characters) if settings.characters else None
         self.tagger = TaggerNetwork(
             sizes.input + settings.characters, len(self.labels), hidden=settings.hidden, dropout=settings.dropout,
             extra=sizes.output,
@@ -95,11 +92,8 @@ class Tagger(nn.Module):
     def _emissions(self, inputs: Inputs) -> Tensor:
         vectors = inputs.vectors
         if self.characters is not None:
-            distinct: dict[str, int] = {}
-            places = [[distinct.setdefault(word, len(distinct)) for word in each.words] for each in inputs.examples]
-            rows = torch.from_numpy(encode_rows(self.alphabet, list(distinct))).to(vectors.device)  # (U, C)
-            spelt = nn.functional.embedding(padded(places, inputs.mask), self.characters(rows))  # (B, T, filters)
-            vectors = torch.cat([vectors, spelt], -1)
+            texts = [example.words for example in inputs.examples]
+            vectors = torch.cat([vectors, self.characters.spell(texts, inputs.mask)], -1)
         found: Tensor = self.tagger(vectors, inputs.mask, inputs.output)
         return found
 

@@ -19,7 +19,7 @@ from pyelmo.tasks.answers import score_answer
 from pyelmo.tasks.metrics import Floats, Metric, share
 from pyelmo.tasks.qa_network import QaNetwork, Scores, Side, answer_loss, best_places
 from pyelmo.tasks.squad import Passage, Place, Question, read_questions, spaced_passage, split_passage, to_train_on
-from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows
+from pyelmo.tasks.tagger_network import CharacterFeatures
 from pyelmo.tasks.task import (
     Answer,
     DataSettings,
@@ -30,7 +30,6 @@ from pyelmo.tasks.task import (
     Sizes,
     Task,
     Vocabularies,
-    padded,
     words_of,
 )
 from pyelmo.text.characters import Bytes, Jamo
@@ -98,7 +97,6 @@ class Reader(nn.Module):
         settings = recipe.network
         self.longest = settings.longest
         alphabet = Jamo() if settings.alphabet == "jamo" else Bytes()
-        self.rows = CharacterRows(alphabet)
         self.characters = CharacterFeatures(alphabet, filters=settings.characters) if settings.characters else None
         self.qa = QaNetwork(
             sizes.input + settings.characters, hidden=settings.hidden, dropout=settings.dropout, extra=sizes.output
@@ -129,26 +127,15 @@ class Reader(nn.Module):
         return [(passage.part(*place), passage.bounds(*place)[0]) for passage, place in found]
 
     def _scores(self, passages: Inputs, questions: Inputs) -> Scores:
-        sides = [passages, questions]
-        spelt: list[Tensor] = []
-        if self.characters is not None:
-            numbers: dict[str, int] = {}
-            places = [
-                [[numbers.setdefault(word, len(numbers)) for word in each.texts[side]] for each in passages.examples]
-                for side in range(2)
-            ]
-            rows = torch.from_numpy(self.rows(list(numbers))).to(passages.vectors.device)  # (U, C)
-            features = self.characters(rows)  # (U, filters)
-            spelt = [
-                nn.functional.embedding(padded(each, side.mask), features)
-                for each, side in zip(places, sides, strict=True)
-            ]
-        read = [
-            Side(torch.cat([side.vectors, *spelt[number : number + 1]], 2), side.mask, side.output)
-            for number, side in enumerate(sides)
-        ]
-        found: Scores = self.qa(*read)
+        found: Scores = self.qa(*(self._side(side, number) for number, side in enumerate((passages, questions))))
         return found
+
+    def _side(self, side: Inputs, number: int) -> Side:
+        vectors = side.vectors
+        if self.characters is not None:
+            texts = [example.texts[number] for example in side.examples]
+            vectors = torch.cat([vectors, self.characters.spell(texts, side.mask)], 2)
+        return Side(vectors, side.mask, side.output)
 
 
 def count(example: Example, given: Answer) -> tuple[float, ...]:

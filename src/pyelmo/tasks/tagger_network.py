@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
+from pyelmo.tasks.task import padded
 from pyelmo.text.characters import Alphabet, encode_rows
 
 KEPT = 500_000  # words whose rows are remembered
@@ -46,19 +47,30 @@ class TaggerNetwork(nn.Module):
 class CharacterFeatures(nn.Module):
     """Words by their symbols, learnt with the task: the paper's 128 filters of width 3 over vectors of size 16."""
 
-    def __init__(self, alphabet: Alphabet, *, dim: int = 16, filters: int = 128) -> None:
+    def __init__(
+        self, alphabet: Alphabet, *, dim: int = 16, filters: int = 128, widths: tuple[int, ...] = (3,)
+    ) -> None:
         super().__init__()
-        self.size = filters
+        self.size = filters * len(widths)  # so many of each width
+        self.rows = CharacterRows(alphabet)
         self.cnn = CharCNN(
             CharConfig(
-                symbols=alphabet.size, max_length=alphabet.max_length, dim=dim, filters=((3, filters),), highways=0
+                symbols=alphabet.size, max_length=alphabet.max_length, dim=dim,
+                filters=tuple((width, filters) for width in widths), highways=0,
             )
-        )
+        )  # fmt: skip
 
-    def forward(self, chars: Tensor) -> Tensor:  # (..., C) -> (..., filters)
+    def forward(self, chars: Tensor) -> Tensor:  # (..., C) -> (..., size)
         """Rows of `encode_rows`: for each word of a batch, or for each distinct one."""
         features: Tensor = self.cnn(chars.flatten(0, -2))
         return features.view(*chars.shape[:-1], self.size)
+
+    def spell(self, texts: Sequence[Sequence[str]], mask: Tensor) -> Tensor:
+        """The features of each word of some texts (B, T, size); a word that comes often is computed once."""
+        distinct: dict[str, int] = {}
+        places = [[distinct.setdefault(word, len(distinct)) for word in words] for words in texts]
+        rows = torch.from_numpy(self.rows(list(distinct))).to(mask.device)  # (U, C)
+        return nn.functional.embedding(padded(places, mask), self(rows))
 
 
 class CharacterRows:

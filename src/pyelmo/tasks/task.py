@@ -24,7 +24,7 @@ from pyelmo.text.tokens import split_words
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
 Answer = tuple[Any, ...]  # a label for each word or for all of them, a text, clusters of spans: what JSON can hold
 Raw = str | Sequence[str]  # a text as it is written, or in words
-TASKS = ("ner", "srl", "sentiment", "nli", "qa")  # one file each
+TASKS = ("ner", "srl", "sentiment", "nli", "qa", "coref")  # one file each
 NOTHING = (".",)  # stands for the words of a text that has none
 
 
@@ -165,6 +165,10 @@ def whole_texts(texts: Sequence[Raw], data: DataSettings, vocabularies: Vocabula
     return [Example(tuple(words_of(text, data.language) for text in texts))]
 
 
+def one_file(path: Path, data: DataSettings) -> list[Path]:
+    return [path]
+
+
 def labels_alone(example: Example) -> dict[str, Any]:
     return {"labels": example.labels}
 
@@ -179,6 +183,7 @@ class Task:
     paper_set: str  # ... and the set it was measured on
     recipe: type[Recipe]
     read: Callable[[Path, Any, bool], list[Example]]  # a file by the recipe's data settings, and whether to train on it
+    files: Callable[[Path, Any], list[Path]] = one_file  # all that `read` would read: their checksums tell runs apart
     learn: Callable[[Sequence[Example]], Vocabularies]  # labels and the like; the words are learnt for all tasks
     build: Callable[[Any, Sizes, Vocabularies], Any]  # the recipe -> a Network
     count: Callable[[Example, Answer], Sequence[float]]  # an example and the answer given -> its part of the metric
