@@ -166,8 +166,9 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["table1", "--data", ".", "-o", "x"], "lacks squad/train-v1.1.json, "),
         (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: no such plan"),
         (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: is no folder"),
-        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "0"], "--jobs 0: must be 1 or more"),
+        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "-1"], "--jobs -1: must be 0 or more"),
         (["table1", "plan.toml", "--data", ".", "-o", "x", "--only", "name"], "Did you mean 'names'"),
+        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "0"], "x: no run of the plan has a finished seed"),
         (["table1", "bad", "--data", ".", "-o", "x"], "bad: not a TOML file"),
     ],
 )

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from pyelmo.tasks import jobs
 from pyelmo.tasks.jobs import Ended, Job, run_jobs
@@ -87,4 +88,24 @@ def test_a_job_ends_with_the_process_that_started_it(tmp_path):
 def test_outside_of_a_job_nothing_is_changed(monkeypatch):
     monkeypatch.delenv(jobs.JOB, raising=False)
     monkeypatch.setattr(jobs, "wait_without_work", lambda: pytest.fail("called"))
-    assert jobs.begin_job() is False
+    assert jobs.begin_job("cuda") is False
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_wait_for_the_gpu_uses_no_core():
+    code = """
+import time, torch
+from pyelmo.tasks.jobs import wait_without_work
+assert wait_without_work()
+matrix = torch.randn(8192, 8192, device="cuda")
+torch.cuda.synchronize()
+cpu, clock = time.process_time(), time.perf_counter()
+for _ in range(5):
+    for _ in range(20):
+        product = matrix @ matrix
+    torch.cuda.synchronize()
+print((time.process_time() - cpu) / (time.perf_counter() - clock))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.5

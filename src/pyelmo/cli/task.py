@@ -91,7 +91,7 @@ def _train(args: argparse.Namespace) -> None:
     from pyelmo.tasks.task import find
     from pyelmo.training.recipe import TASK, read_settings
 
-    bars = not begin_job() and not args.quiet  # a log is no place for them
+    bars = not begin_job(args.device) and not args.quiet  # a log is no place for them
     kind = find(args.task).recipe
     given = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
     changes = [f"{name}={str(value).lower()}" for name, value in given.items()]

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="a folder of runs, logs and the table")
     parser.add_argument("--only", type=_names, default=[], metavar="NAME,...", help="runs, or sets of them")
     parser.add_argument("--seeds", type=int, metavar="N", help="of every run (default: as the plan has it)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at once (default: 1)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes at once; 0 only writes the table (default: 1)"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="of each process (default: cores by jobs)")
     parser.add_argument("--device", help="cpu or cuda, which the processes share (default: cpu)")
     parser.add_argument("--cache", metavar="DIR", help="for vectors of frozen encoders (default: OUT/cache)")
@@ -41,22 +43,22 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.tasks.experiment import CACHE
     from pyelmo.tasks.plans import choose, read_plan
 
-    for name in ("jobs", "threads", "seeds"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise InputError(f"--{name} {getattr(args, name)}: must be 1 or more")
+    for name, least in {"jobs": 0, "threads": 1, "seeds": 1}.items():
+        if getattr(args, name) is not None and getattr(args, name) < least:
+            raise InputError(f"--{name} {getattr(args, name)}: must be {least} or more")
     if not Path(args.data).is_dir():
         raise InputError(f"--data {args.data}: is no folder")
     sets = read_plan(args.plan)
     if args.seeds:
         sets = [_with_seeds(each, args.seeds) for each in sets]
-    output, threads = Path(args.output).resolve(), args.threads or max(1, _cores() // args.jobs)
+    output, threads = Path(args.output).resolve(), args.threads or max(1, _cores() // max(args.jobs, 1))
     setting = table1.Setting(
         data=Path(args.data).resolve(), output=output, cache=Path(args.cache or output / CACHE).resolve(),
         device=check_device(args.device) or "cpu", jobs=args.jobs, threads=threads,
     )  # fmt: skip
     chosen = choose(sets, args.only)
     try:
-        failed = _make(chosen, setting, quiet=args.quiet)
+        failed = _make(chosen, setting, quiet=args.quiet) if args.jobs else []
     except KeyboardInterrupt as stop:
         raise type(stop)(f"the same command goes on with {args.output}") from stop
     for path in table1.write(sets, output):

@@ -136,12 +136,13 @@ def _last_error(log: Path, status: int) -> str:
     return (errors or lines or [f"ended with status {status}"])[-1]
 
 
-def begin_job() -> bool:
+def begin_job(device: str | None = None) -> bool:
     """In a process that `run_jobs` started, before a GPU is used: True there, anywhere else nothing is done."""
     if not os.environ.get(JOB):
         return False
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    wait_without_work()
+    if device == "cuda":
+        wait_without_work()
     return True
 
 
