@@ -24,6 +24,18 @@ PAIRS = "".join(
 SMALL = ["--set", "training.epochs=1", "--set", "network.hidden=4"]
 FAST = ["--set", "training.epochs=1", "--set", "network.hidden=[4,4]", "--seeds", "1", "-q"]
 
+# The first run is done when the fixture is, so that only the second needs a process.
+PLAN = """
+[[set]]
+name = "names"
+task = "ner"
+data = ["train.conll", "dev.conll"]
+encoder = "LM"
+seeds = 1
+set = ["training.epochs=1", "network.hidden=[4,4]"]
+run = [{ name = "none", encoder = "none" }, { name = "elmo" }]
+"""
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
@@ -39,6 +51,7 @@ def made(tmp_path_factory) -> Path:
     data = ["--data", str(folder / "pairs.jsonl"), str(folder / "pairs.jsonl")]
     run = ["-o", str(folder / "nli-run"), "--encoder", str(folder / "LM"), "--seeds", "2", "-q"]
     assert main(["task", "train", "nli", *data, *run, *SMALL]) == 0
+    (folder / "plan.toml").write_text(PLAN)
     return folder
 
 
@@ -53,6 +66,7 @@ def here(made, tmp_path, monkeypatch) -> Path:
 def test_the_example_in_help_runs(action, here, capsys):
     if action == "train":
         shutil.rmtree("run")
+    shutil.copytree("baseline", "out/names-none")
     with pytest.raises(SystemExit):
         main(["task", action, "--help"])
     assert f"example: {EXAMPLES[action]}" in " ".join(capsys.readouterr().out.split())
@@ -149,6 +163,13 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["ensemble", "run", "baseline", "--data", "dev.conll"], "run/seed-1: ner has no ensembles"),
         (["ensemble", "LM", "run", "--data", "dev.conll"], "LM/config.json: not the config of a task model"),
         (["table", "LM"], "LM: no run.json in it"),
+        (["table1", "--data", ".", "-o", "x"], "lacks squad/train-v1.1.json, "),
+        (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: no such plan"),
+        (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: is no folder"),
+        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "-1"], "--jobs -1: must be 0 or more"),
+        (["table1", "plan.toml", "--data", ".", "-o", "x", "--only", "name"], "Did you mean 'names'"),
+        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "0"], "x: no run of the plan has a finished seed"),
+        (["table1", "bad", "--data", ".", "-o", "x"], "bad: not a TOML file"),
     ],
 )
 def test_a_mistake_is_one_line(here, arguments, message, capsys):
@@ -169,3 +190,33 @@ def test_a_stopped_training_says_how_to_go_on(here, capsys, monkeypatch):
     data = ["--data", "train.conll", "dev.conll"]
     assert main(["task", "train", "ner", *data, "--encoder", "none", "-o", "stopped", *FAST]) == 130
     assert "interrupted; the same command goes on with stopped" in capsys.readouterr().err
+
+
+def test_seeds_of_0_only_fill_the_cache(here, capsys):
+    data = ["--data", "train.conll", "dev.conll", "--cache", "vectors", "-q", "--seeds", "0"]
+    assert main(["task", "train", "ner", *data, "--encoder", "LM", "-o", "new"]) == 0
+    assert capsys.readouterr().out == "vectors: has the vectors of LM\n"
+    assert (len(list(Path("vectors").glob("*/vectors.npy"))), Path("new").exists()) == (1, False)
+    assert main(["task", "train", "ner", *data, "--encoder", "none", "-o", "new"]) == 0
+    assert "is not needed" in capsys.readouterr().out
+
+
+def test_a_failed_job_is_one_line_and_the_table_has_the_others(here, capsys):
+    shutil.copytree("baseline", "out/names-none")
+    shutil.copytree("run", "out/names-elmo")
+    Path("LM/config.json").write_text("{}")
+    table1 = ["task", "table1", "plan.toml", "--data", ".", "-o", "out", "--seeds", "2", "-q"]
+    assert main([*table1, "--only", "names-elmo"]) == 1
+    error = capsys.readouterr().err
+    assert "vectors of LM for names-elmo | failed: LM/config.json" in error
+    assert "2 jobs failed: vectors of LM for names-elmo, names-elmo-2. See" in error
+    assert "Not there yet: names-none (seed 2); names-elmo (seed 2)." in Path("out/table1.md").read_text()
+
+
+def test_a_stopped_table_says_how_to_go_on(here, capsys, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyelmo.tasks.table1.run_jobs", stop)
+    assert main(["task", "table1", "plan.toml", "--data", ".", "-o", "out"]) == 130
+    assert "interrupted; the same command goes on with out" in capsys.readouterr().err

@@ -271,6 +271,11 @@ def test_a_finished_run_gets_more_seeds_and_refuses_other_settings(ner_data, tmp
         train(plan(ner_data), tmp_path / "other")
 
 
+def test_seeds_of_a_new_run_may_begin_at_once(ner_data, tmp_path):
+    (tmp_path / "run" / ".run.json.x.part").mkdir(parents=True)  # another process is about to write run.json
+    assert len(train(plan(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
+
+
 def test_a_run_may_be_called_as_a_model_in_the_box(ner_data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seeds in (1, 2):

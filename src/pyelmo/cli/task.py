@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyelmo.cli import task_table1
 from pyelmo.cli.pretrain import check_device, quiet, say
 from pyelmo.errors import InputError
 
@@ -19,6 +20,7 @@ EXAMPLES = {
     "predict": 'elmo task predict run "John lives in Paris ."',
     "ensemble": "elmo task ensemble nli-run --data pairs.jsonl -o ensemble.md",
     "table": "elmo task table baseline run -o table.md",
+    "table1": task_table1.EXAMPLE,
 }
 # What models are asked about where it is more than a sentence: the texts themselves, or files with them.
 _ASKED = {
@@ -67,7 +69,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=_seeds,
         default=(1, 3),
         metavar="N",
-        help="trainings, or from one seed to another: 4-6 (default: 3)",
+        help="trainings, or from one seed to another: 4-6; 0 only fills the cache (default: 3)",
     )
     parser.add_argument("--fraction", type=float, default=1.0, metavar="F", help="of the training data (default: 1)")
     parser.add_argument("--recipe", metavar="NAME", help="a TOML file, or one in the box (default: the task's own)")
@@ -83,23 +85,31 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 def _train(args: argparse.Namespace) -> None:
     from pyelmo.probes.figures import plain_command
-    from pyelmo.tasks.experiment import Plan, train
+    from pyelmo.tasks.experiment import CACHE, Plan, embed, train
+    from pyelmo.tasks.jobs import begin_job
     from pyelmo.tasks.metrics import main_figure
     from pyelmo.tasks.task import find
     from pyelmo.training.recipe import TASK, read_settings
 
+    bars = not begin_job(args.device) and not args.quiet  # a log is no place for them
     kind = find(args.task).recipe
     given = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
     changes = [f"{name}={str(value).lower()}" for name, value in given.items()]
     recipe = read_settings(kind, args.recipe or args.task, changes + args.set, prefix=TASK)
     plan = Plan(
         task=args.task, data=args.data, recipe=recipe, encoder=None if args.encoder == "none" else args.encoder,
-        vectors=args.vectors, fraction=args.fraction, seeds=args.seeds[1], first_seed=args.seeds[0],
+        vectors=args.vectors, fraction=args.fraction, seeds=args.seeds[1] or 1, first_seed=args.seeds[0],
     )  # fmt: skip
+    device = check_device(args.device) or "cpu"
+    if not args.seeds[1]:
+        place = args.cache or Path(args.output).parent / CACHE
+        there = embed(plan, place, device=device, progress=bars)
+        print(f"{place}: {'has' if there else 'is not needed for'} the vectors of {args.encoder}")
+        return
     try:
         results = train(
-            plan, args.output, cache_folder=args.cache, device=check_device(args.device) or "cpu",
-            say=quiet if args.quiet else say, progress=not args.quiet, tensorboard=args.tensorboard, force=args.force,
+            plan, args.output, cache_folder=args.cache, device=device,
+            say=quiet if args.quiet else say, progress=bars, tensorboard=args.tensorboard, force=args.force,
             origin={"command": plain_command("elmo", _told(args))},
         )  # fmt: skip
     except KeyboardInterrupt as stop:
@@ -124,10 +134,10 @@ def _told(args: argparse.Namespace) -> list[str]:
 
 
 def _seeds(text: str) -> tuple[int, int]:
-    """The first seed and how many: "3" or "4-6"."""
+    """The first seed and how many: "3" or "4-6"; "0" for none."""
     first, dash, last = text.partition("-")
     numbers = (int(first), int(last) - int(first) + 1) if dash else (1, int(first))
-    if min(numbers) < 1:
+    if min(numbers) < (1 if dash else 0):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seeds, and no range of them such as 4-6")
     return numbers
 
@@ -284,4 +294,5 @@ _ACTIONS = {
     "predict": ("answer about raw text with a trained model", _add_predict, _predict),
     "ensemble": ("score several trained models as one, by the mean of their probabilities", _add_ensemble, _ensemble),
     "table": ("compare runs: absolute and relative improvement, with a paired bootstrap", _add_table, _table),
+    "table1": (task_table1.HELP, task_table1.add_arguments, task_table1.run),
 }

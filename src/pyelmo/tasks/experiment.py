@@ -38,7 +38,7 @@ from pyelmo.text.lines import existing
 from pyelmo.training.report import Report, Say
 from pyelmo.vectors.static import StaticVectors
 
-RUN, RESULT, PICTURE = "run.json", "result.json", "layers.svg"
+RUN, RESULT, PICTURE, CACHE = "run.json", "result.json", "layers.svg", "cache"
 PARTS = ("train", "dev", "test")
 
 
@@ -99,13 +99,7 @@ def train(
     encoder = open_named(plan.encoder, device) if plan.encoder else None
     parts = _read_parts(task, plan)
     _open_folder(output, _facts(plan, encoder), origin or {}, force=force)
-    layers = None
-    if encoder is not None and not plan.recipe.elmo.tune:
-        layers = cache.cached(
-            encoder, [text for part in parts.values() for text in texts_of(part)],
-            Path(place) if place else output.parent / "cache", language=plan.recipe.data.language,
-            precision=plan.recipe.elmo.precision, device=device, progress=progress,
-        )  # fmt: skip
+    layers = _layers(plan, encoder, parts, Path(place) if place else output.parent / CACHE, device, progress)
     about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
     vectors = StaticVectors.load(plan.vectors) if plan.vectors else None
     material = _Material(task, plan, parts, task.learn(parts["train"]), about, layers, vectors)
@@ -121,6 +115,24 @@ def train(
     if picture := layers_picture([run]):
         write_text(output / PICTURE, picture)
     return [result for result in run.results if result["seed"] in seeds]
+
+
+def embed(plan: Plan, cache_folder: str | Path, *, device: str = "cpu", progress: bool = False) -> bool:
+    """Embed what the runs of a plan will read, unless the cache has it; False where no frozen encoder is in it."""
+    encoder = open_named(plan.encoder, device) if plan.encoder else None
+    return _layers(plan, encoder, _read_parts(find(plan.task), plan), Path(cache_folder), "cpu", progress) is not None
+
+
+def _layers(
+    plan: Plan, encoder: NamedEncoder | None, parts: dict[str, list[Example]], place: Path, device: str, progress: bool
+) -> cache.Layers | None:
+    """The layers of all texts by a frozen encoder."""
+    if encoder is None or plan.recipe.elmo.tune:
+        return None
+    return cache.cached(
+        encoder, [text for part in parts.values() for text in texts_of(part)], place, device=device, progress=progress,
+        language=plan.recipe.data.language, precision=plan.recipe.elmo.precision,
+    )  # fmt: skip
 
 
 def _read_parts(task: Task, plan: Plan) -> dict[str, list[Example]]:
@@ -233,16 +245,18 @@ def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *,
         for folder in output.glob("seed-*"):
             shutil.rmtree(folder)
         place.unlink()
+    # Looked at before run.json is: where seeds of one run begin at once, what another has made follows its run.json.
+    other = output.is_dir() and any(not entry.name.startswith(f".{RUN}.") for entry in output.iterdir())
     if place.is_file():
         before = json.loads(place.read_text("utf-8"))
-        other = [name for name, value in facts.items() if before.get(name) != value]
-        if other:
+        changed = [name for name, value in facts.items() if before.get(name) != value]
+        if changed:
             raise OutputError(
-                f"{output}: holds a run with another {' and '.join(other)}. Choose another folder, or pass --force to "
-                "start again."
+                f"{output}: holds a run with another {' and '.join(changed)}. Choose another folder, or pass --force "
+                "to start again."
             )
         return
-    if output.is_file() or (output.is_dir() and any(output.iterdir())):
+    if output.is_file() or other:
         raise OutputError(f"{output}: exists and is not a run of a task. Choose another folder.")
     try:
         output.mkdir(parents=True, exist_ok=True)

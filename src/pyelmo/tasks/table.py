@@ -168,7 +168,7 @@ def markdown(found: Sequence[Row]) -> str:
         share = "" if row.fraction == 1 else f" ({100 * row.fraction:g} %)"
         cells = [
             row.run, f"{row.task}, {row.data}{share}", row.encoder or "none", row.elmo, str(row.seeds),
-            _number(row.dev, row.dev_deviation), f"{row.metric} {_number(row.score, row.deviation)}",
+            number(row.dev, row.dev_deviation), f"{row.metric} {number(row.score, row.deviation)}",
             "" if row.absolute is None else f"{row.absolute:+.2f}",
             "" if row.error_reduction is None else f"{row.error_reduction:.1f} %", row.paper,
             "" if row.bootstrap is None else f"{row.bootstrap.p:.4f}",
@@ -211,11 +211,14 @@ def curve_picture(found: Sequence[Row]) -> str | None:
         lines.setdefault(name, []).append((100 * row.fraction, row.score))
     if len({row.fraction for row in found}) < 2:
         return None
-    drawn = [Curve(name, points) for name, points in lines.items()]
+    drawn = [Curve(name, points) for name, points in lines.items() if len(points) > 1]
+    if not drawn:
+        return None
     return curves(drawn, "training data in percent", " and ".join(dict.fromkeys(row.metric for row in found)))
 
 
-def _number(mean: float, deviation: float | None) -> str:
+def number(mean: float, deviation: float | None) -> str:
+    """A mean and, where there are several values, their deviation."""
     return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
 
 

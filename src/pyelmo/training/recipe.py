@@ -79,10 +79,7 @@ def read_settings(kind: type[T], source: str | Path, changes: Sequence[str] = ()
     if not path.is_file():
         known = ", ".join(names_of_recipes(prefix))
         raise NotFoundError(f"{source}: no such recipe file, and none of that name in the box ({known})")
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a TOML file ({error})") from error
+    values = read_toml(path)
     for change in changes:
         _set(values, change)
     try:
@@ -91,13 +88,21 @@ def read_settings(kind: type[T], source: str | Path, changes: Sequence[str] = ()
         raise ConfigError(f"{path}: {error}") from error
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file ({error})") from error
+
+
 def names_of_recipes(prefix: str = "") -> list[str]:
     """Those that come with the package, without the prefix; without one, those that train a biLM."""
     stems = sorted(path.stem for path in RECIPES.glob(f"{prefix}*.toml"))
-    return [stem.removeprefix(prefix) for stem in stems if prefix or not stem.startswith(TASK)]
+    return [stem.removeprefix(prefix) for stem in stems if prefix or not stem.startswith((TASK, TABLE))]
 
 
 TASK = "task-"  # how the names of recipes for downstream tasks begin
+TABLE = "table"  # ... and of lists of runs
 RECIPES = Path(__file__).parent.parent / "recipes"
 BUDGETS = {"training.epochs", "training.words", "training.minutes"}
 
