@@ -163,7 +163,7 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["ensemble", "run", "baseline", "--data", "dev.conll"], "run/seed-1: ner has no ensembles"),
         (["ensemble", "LM", "run", "--data", "dev.conll"], "LM/config.json: not the config of a task model"),
         (["table", "LM"], "LM: no run.json in it"),
-        (["table1", "--data", ".", "-o", "x"], "lacks squad/train-v1.1.json, "),
+        (["table1", "--data", ".", "-o", "x"], "lacks squad-train.json, "),
         (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: no such plan"),
         (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: is no folder"),
         (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "-1"], "--jobs -1: must be 0 or more"),
