@@ -79,6 +79,12 @@ def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
     assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
 
 
+def test_weights_that_are_read_are_not_drawn_first(finished):
+    before = torch.get_rng_state()
+    load(finished)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp_path):
     for name in ("one", "two"):
         train(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / name)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from tqdm import tqdm
 
 from pyelmo.config import from_dict, to_dict
@@ -34,6 +35,8 @@ from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabu
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
 BATCH = 256  # examples answered at once
 LONG = 256  # words; of longer examples fewer at once, as attention takes memory by the square of their length
+
+_DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
 
 
 class TaskModel(nn.Module):
@@ -198,9 +201,10 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         task = tasks.find(config["task"])
         recipe = from_dict(task.recipe, config["recipe"])
         shape = None if config["shape"] is None else Shape(**config["shape"])
-        table = torch.zeros(len(vocabularies["words"]) + 1, config["dim"])
+        table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
         known = {name: tuple(words) for name, words in vocabularies.items()}
-        model = TaskModel(task, recipe, known, table, shape)
+        with _Undrawn():
+            model = TaskModel(task, recipe, known, table, shape)
         about = config["encoder"]
     except (KeyError, TypeError, ConfigError) as error:
         raise FormatError(f"{folder}: config.json and vocab.json do not fit together ({error!r})") from error
@@ -216,6 +220,17 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         precision = "float32" if recipe.elmo.tune else recipe.elmo.precision
         model.layers = live(found, recipe.data.language, precision)
     return model.to(device).eval()
+
+
+class _Undrawn(TorchFunctionMode):
+    """New weights are whatever was in memory: `read_weights` fills them all, and to draw them first takes longer."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        if function is torch.linalg.qr:  # of an orthonormal matrix
+            return args[0], args[0]
+        return function(*args, **(kwargs or {}))
 
 
 def _content(facts: dict[str, Any]) -> dict[str, Any]:
