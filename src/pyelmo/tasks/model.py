@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from pyelmo.probes.encoders import NamedEncoder, identity, open_encoder
 from pyelmo.tasks import task as tasks
 from pyelmo.tasks.cache import Layers, Words, live
 from pyelmo.tasks.metrics import Score, main_figure
-from pyelmo.tasks.representation import Representation, Shape, row_of, tuned
-from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabularies, words_of
+from pyelmo.tasks.representation import Representation, Rows, Shape, tuned
+from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabularies, padded, words_of
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
 BATCH = 256  # examples answered at once
@@ -49,7 +50,7 @@ class TaskModel(nn.Module):
         self.task, self.recipe, self.vocabularies, self.shape = task, recipe, vocabularies, shape
         self.representation = Representation(table, recipe.words, shape, recipe.elmo)
         self.network = task.build(recipe, self.representation.sizes, vocabularies)
-        self.index = {word: row for row, word in enumerate(vocabularies["words"], 1)}
+        self.index = Rows(zip(vocabularies["words"], range(1, 1 + len(vocabularies["words"])), strict=True))
         self.layers: Layers | None = None
         self.bilm: nn.Module | None = None
         self.embedder: Embedder | None = None
@@ -129,16 +130,13 @@ class TaskModel(nn.Module):
         ]
 
     def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> Inputs:
-        longest = max(len(text) for text in texts)
-        ids = torch.zeros(len(texts), longest, dtype=torch.long)
-        mask = torch.zeros(len(texts), longest, dtype=torch.bool)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = torch.tensor([row_of(self.index, word) for word in text])
-            mask[row, : len(text)] = True
+        lengths = [len(text) for text in texts]
+        ids = padded(map(self.index.__getitem__, chain.from_iterable(texts)), lengths, self.device, -1)
+        mask = ids >= 0
         layers = None
         if self.layers is not None:
-            layers = self.layers(texts).to(self.device).float()
-        found: Inputs = self.representation(examples, ids.to(self.device), mask.to(self.device), layers)
+            layers = self.layers(texts).to(self.device, non_blocking=True).float()
+        found: Inputs = self.representation(examples, ids.clamp_(min=0), mask, layers, lengths)
         return found
 
     def weights(self) -> dict[str, Tensor]:
