@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -80,6 +81,15 @@ def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
     assert lines[1].startswith("dev.conll: span F1 ")
     assert main(["task", "evaluate", "run", "dev.conll", "-q", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["gold"] == 8
+
+
+def test_predict_loads_nothing_but_what_answers_need(here):
+    others = "h5py matplotlib gensim scipy triton torch._dynamo pyelmo.training pyelmo.tasks.experiment"
+    code = (
+        "import sys; from pyelmo.cli import main; assert main(['task', 'predict', 'run', 'Ann saw.']) == 0\n"
+        f"assert not set({others!r}.split()) & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):

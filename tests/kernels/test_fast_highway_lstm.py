@@ -10,7 +10,7 @@ from torch import Tensor
 from pyelmo.tasks.highway_lstm import HighwayLayer, highway_lstm, highway_recurrence
 
 pytest.importorskip("triton")
-from pyelmo.kernels.highway_lstm import fast_highway_recurrence
+from pyelmo.kernels.highway_lstm import TILES, fast_highway_recurrence
 
 pytestmark = [pytest.mark.gpu, needs_kernels]
 
@@ -31,10 +31,19 @@ def keep(batch: int, size: int) -> Tensor:
     return ((torch.rand(batch, size, generator=torch.Generator().manual_seed(2)) < 0.9) / 0.9).to(DEVICE)
 
 
+@pytest.fixture(params=[16, 32, 64])
+def rows(request, monkeypatch) -> int:
+    """Of the batch, that a program takes."""
+    for tiles in TILES.values():
+        monkeypatch.setitem(tiles, "ROWS", request.param)
+    return request.param
+
+
 # Triton's interpreter multiplies bfloat16 matrices as if they were integers.
 @pytest.mark.parametrize("dtype", [torch.float32] if INTERPRETED else TOLERANCE)
 @pytest.mark.parametrize("dropped", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("rows")
 def test_outputs_and_gradients_agree(shape, dropped, dtype):
     drop = keep(*shape[1:]) if dropped else None
     check(
@@ -44,6 +53,7 @@ def test_outputs_and_gradients_agree(shape, dropped, dtype):
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("rows")
 def test_words_that_are_none_leave_no_trace():
     # Their gates that let in and keep are shut by minus infinity, their carry is 0.
     time, batch, size = 4, 3, 20
@@ -56,6 +66,7 @@ def test_words_that_are_none_leave_no_trace():
     assert all(torch.isfinite(gradient).all() for gradient in gradients([outputs], leaves))
 
 
+@pytest.mark.usefixtures("rows")
 def test_the_same_rows_give_the_same_bits_in_any_company():
     shape = SHAPES[-1]
     leaves = [tensor.requires_grad_() for tensor in values(*shape).values()]

@@ -19,11 +19,12 @@ from safetensors.torch import load_file
 from support import make_embedder
 
 import pyelmo
-from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError, OutputError
+from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.probes.encoders import NamedEncoder
 from pyelmo.tasks import fit, load
 from pyelmo.tasks.experiment import some, train
-from pyelmo.tasks.task import Example, find
+from pyelmo.tasks.model import TaskModel
+from pyelmo.tasks.task import Example, find, padded
 from pyelmo.training.recipe import TASK, names_of_recipes, read_settings
 
 from .conftest import plan
@@ -77,6 +78,12 @@ def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
     assert model.task.show([found]) == "[PER Ann Lee] lives in [LOC New York] ."
     result = json.loads((finished / "seed-1" / "result.json").read_text())
     assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
+
+
+def test_weights_that_are_read_are_not_drawn_first(finished):
+    before = torch.get_rng_state()
+    load(finished)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp_path):
@@ -224,6 +231,19 @@ def test_static_vectors_are_fixed_unless_tuned_and_can_be_the_encoder(ner_data, 
     assert weights(tmp_path / "encoder")["representation.mixes.input.logits"].shape == (1,)
 
 
+def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_saved(ner_data, tmp_path, monkeypatch):
+    original, calls = TaskModel.loss, []
+
+    def diverging(model, examples):
+        calls.append(1)
+        return original(model, examples) * (float("nan") if len(calls) == 3 else 1.0)
+
+    monkeypatch.setattr(TaskModel, "loss", diverging)
+    with pytest.raises(DivergedError, match=r"the loss is nan at step 3\."):
+        train(plan(ner_data), tmp_path / "run")
+    assert not list((tmp_path / "run" / "seed-1").iterdir())
+
+
 def test_training_stops_when_the_development_score_stands_still(ner_data, tmp_path):
     wanted = plan(ner_data, "training.epochs=50", "training.patience=2", "training.lr=1e-9")
     (result,) = train(wanted, tmp_path / "run")
@@ -247,6 +267,11 @@ def test_batches_hold_every_example_once_and_like_lengths():
     assert batches == fit.epoch_batches(lengths, 10, 1, 0)
     assert batches != fit.epoch_batches(lengths, 10, 1, 1)
     assert sorted(map(len, fit.epoch_batches([1] * 21, 10, 1, 0))) == [10, 11]  # no batch of one
+
+
+def test_numbers_of_words_are_rows_with_padding_after_them():
+    rows = padded(iter([5, 6, 7, 8]), [1, 0, 3], torch.device("cpu"), padding=-1)
+    assert rows.tolist() == [[5, -1, -1], [-1, -1, -1], [6, 7, 8]]
 
 
 def test_a_fraction_holds_a_smaller_one_and_differs_by_seed():

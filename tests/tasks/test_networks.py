@@ -7,9 +7,10 @@ import torch
 from support import TOLERANCE
 from torch.autograd import gradcheck
 from torch.nn.functional import pad
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pyelmo.tasks.bcn_network import BcnNetwork
-from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
+from pyelmo.tasks.recurrent import BiLstm, VariationalDropout, pack
 from pyelmo.tasks.srl_network import SrlNetwork
 from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows, TaggerNetwork
 from pyelmo.text.characters import Bytes, encode_rows
@@ -199,6 +200,24 @@ def test_each_direction_of_an_lstm_begins_at_its_own_end():
     assert not outputs[~MASK].any()
     alone, _ = lstm.lstm(inputs[2:, :3])
     assert torch.allclose(outputs[2:, :3], alone, rtol=0, atol=TOLERANCE[torch.float32])
+
+
+def test_an_lstm_is_that_of_torch_s_own_packing_to_the_bit():
+    torch.manual_seed(0)
+    lstm, lengths = BiLstm(5, 3), [2, 7, 1, 7, 4]
+    inputs = torch.randn(5, 8, 5, requires_grad=True)
+    mask = torch.arange(8) < torch.tensor(lengths)[:, None]
+    packed = pack_padded_sequence(inputs, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
+    want, _ = pad_packed_sequence(lstm.lstm(packed)[0], batch_first=True, total_length=8)
+    leaves, weights = [inputs, *lstm.parameters()], torch.randn(5, 8, 6)
+    for got in (lstm(inputs, mask), lstm(inputs, mask, pack(lengths, 8, torch.device("cpu")))):
+        assert torch.equal(got, want)
+        for one, other in zip(
+            torch.autograd.grad((got * weights).sum(), leaves),
+            torch.autograd.grad((want * weights).sum(), leaves, retain_graph=True),
+            strict=True,
+        ):
+            assert torch.equal(one, other)
 
 
 def test_variational_dropout_drops_a_column_at_every_word_or_at_none():

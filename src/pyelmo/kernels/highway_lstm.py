@@ -24,10 +24,11 @@ from torch.autograd.function import once_differentiable
 from pyelmo.kernels import compute_type
 from pyelmo.kernels.lstm import _sigmoid, _tanh
 
-ROWS = 16  # of the batch, for each program: the least that a matrix unit takes
-TILES = {  # what was fastest on an H200
-    "forward": {"COLUMNS": 128, "PART": 32, "num_warps": 8, "num_stages": 3},
-    "backward": {"COLUMNS": 128, "PART": 64, "num_warps": 8, "num_stages": 3},
+# What was fastest on an H200. ROWS of the batch go to each program: 16 are the least that a matrix unit takes, and more
+# (32, 64) read the weights less often, for a GPU that others use too.
+TILES = {
+    "forward": {"ROWS": 16, "COLUMNS": 128, "PART": 32, "num_warps": 8, "num_stages": 3},
+    "backward": {"ROWS": 16, "COLUMNS": 128, "PART": 64, "num_warps": 8, "num_stages": 3},
 }
 
 
@@ -163,9 +164,9 @@ class _HighwayRecurrence(torch.autograd.Function):
         keep = None if keep is None else keep.float().contiguous()
         active, cells, outputs = torch.empty_like(gates), torch.empty_like(carry), torch.empty_like(carry)
         with torch.cuda.device_of(gates):
-            _forward[(triton.cdiv(batch, ROWS),)](
+            _forward[(triton.cdiv(batch, TILES["forward"]["ROWS"]),)](
                 gates, carry, recurrent.to(dtype).T.contiguous(), carry if keep is None else keep, active, cells,
-                outputs, time, batch, H=size, KEEP=keep is not None, ROWS=ROWS, **TILES["forward"],
+                outputs, time, batch, H=size, KEEP=keep is not None, **TILES["forward"],
             )  # fmt: skip
         ctx.save_for_backward(carry, recurrent, keep, active, cells, outputs)
         return outputs
@@ -177,10 +178,10 @@ class _HighwayRecurrence(torch.autograd.Function):
         time, batch, size = carry.shape
         grad_gates, grad_carry = torch.empty_like(active), torch.empty_like(carry)
         with torch.cuda.device_of(carry):
-            _backward[(triton.cdiv(batch, ROWS),)](
+            _backward[(triton.cdiv(batch, TILES["backward"]["ROWS"]),)](
                 carry, recurrent.to(ctx.dtype).contiguous(), carry if keep is None else keep, active, cells,
                 grad_outputs.float().contiguous(), grad_gates, grad_carry, torch.zeros_like(carry[0]), time, batch,
-                H=size, KEEP=keep is not None, ROWS=ROWS, **TILES["backward"],
+                H=size, KEEP=keep is not None, **TILES["backward"],
             )  # fmt: skip
         # The first step's hidden state was zero.
         later, before = grad_gates[1:].flatten(0, 1).to(ctx.dtype), outputs[:-1].flatten(0, 1).to(ctx.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 
@@ -23,8 +24,8 @@ class Average:
     def update(self, step: int) -> None:
         """After the weights changed; the first steps, whose weights are soon far away, are forgotten sooner."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        for name, mean in self.means.items():
-            mean.lerp_(self.own[name], 1 - decay)
+        if self.means:  # all at once: one by one they would take a GPU's host as long as the rest of a step
+            torch._foreach_lerp_(list(self.means.values()), list(self.own.values()), 1 - decay)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:

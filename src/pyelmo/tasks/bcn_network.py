@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
+from pyelmo.tasks.recurrent import BiLstm, Packing, VariationalDropout, mask_packing
 
 MAXOUT = 4  # linear pieces of a maxout unit
 
@@ -39,15 +39,18 @@ class BcnNetwork(nn.Module):
             Maxout(width, classes, dropout),
         )
 
-    def forward(self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None) -> Tensor:
+    def forward(
+        self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None, packing: Packing | None = None
+    ) -> Tensor:
         """(B, T, D), (B, T), perhaps (B, T, E) -> (B, K). A text without words is one word whose vectors are 0."""
         words = mask
         mask = torch.cat([words[:, :1] | ~words.any(1, keepdim=True), words[:, 1:]], 1)
+        packing = packing or mask_packing(mask)
         inputs = inputs.masked_fill(~words.unsqueeze(2), 0.0)
-        encoded = self.encoder(self.feed_forward(self.input_dropout(inputs)), mask)  # (B, T, 2H)
+        encoded = self.encoder(self.feed_forward(self.input_dropout(inputs)), mask, packing)  # (B, T, 2H)
         attended = _self_attention(encoded, mask)
         joined = torch.cat([encoded, encoded - attended, encoded * attended], 2)
-        states = self.integrator(joined, mask)
+        states = self.integrator(joined, mask, packing)
         if extra is not None:
             states = torch.cat([states, self.input_dropout(extra.masked_fill(~words.unsqueeze(2), 0.0))], 2)
         weights = self.attention(self.dropout(states)).squeeze(2)

@@ -82,11 +82,11 @@ def cached(
     starts = {words: end - len(words) for words, end in zip(distinct, ends, strict=True)}
 
     def layers(wanted: Sequence[Words]) -> Tensor:
-        lengths = torch.tensor([len(words) for words in wanted]).unsqueeze(1)
-        steps = torch.arange(int(lengths.max()))
-        places = torch.tensor([starts[words] for words in wanted]).unsqueeze(1) + steps
-        rows = table[places.where(steps < lengths, 0).to(table.device)]  # (B, T, L, D)
-        return rows.mul_((steps < lengths).to(table.device)[..., None, None]).permute(2, 0, 1, 3)
+        lengths = np.array([len(words) for words in wanted])[:, None]
+        steps = np.arange(lengths.max())
+        rows = np.array([starts[words] for words in wanted])[:, None] + steps
+        places = torch.from_numpy(np.where(steps < lengths, rows, -1)).to(table.device, non_blocking=True)
+        return table[places].mul_((places >= 0)[..., None, None]).permute(2, 0, 1, 3)  # (B, T, L, D) at first
 
     return layers
 

@@ -18,12 +18,12 @@ def learn(examples: Sequence[Example]) -> Vocabularies:
 
 
 def loss(scores: Tensor, examples: Sequence[Example], labels: Sequence[str]) -> Tensor:  # (B, K) -> ()
-    wanted = [labels.index(example.labels[0]) for example in examples]
-    return nn.functional.cross_entropy(scores, torch.tensor(wanted, device=scores.device))
+    wanted = torch.tensor([labels.index(example.labels[0]) for example in examples])
+    return nn.functional.cross_entropy(scores, wanted.to(scores.device, non_blocking=True))
 
 
 def decide(probabilities: Sequence[Tensor], labels: Sequence[str]) -> list[Answer]:  # (K,) each
-    return [(labels[int(each.argmax())],) for each in probabilities]
+    return [(labels[number],) for number in torch.stack(list(probabilities)).argmax(1).tolist()]
 
 
 def count(example: Example, given: Answer) -> tuple[int, ...]:

@@ -137,7 +137,7 @@ class Ranker(nn.Module):
         (example,) = sentences.examples
         vectors, mask, about = sentences.vectors, sentences.mask, example.about
         if self.characters is not None:
-            vectors = torch.cat([vectors, self.characters.spell(example.texts, mask)], -1)
+            vectors = torch.cat([vectors, self.characters.spell(example.texts, mask.device)], -1)
         output = None if sentences.output is None else self.dropout(sentences.output)
         speakers = None
         if about.speakers:

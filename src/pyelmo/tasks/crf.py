@@ -9,9 +9,11 @@ they come first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from pyelmo.errors import InputError
 from pyelmo.tasks.spans import split_label
@@ -55,11 +57,48 @@ def sequence_score(
 
 def log_partition(emissions: Tensor, mask: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
     """log sum exp of the scores of all sequences (B,): the forward algorithm."""
-    total = start + emissions[:, 0]  # (B, K): of all sequences that end in a label here
-    for step in range(1, emissions.shape[1]):
-        longer = (total.unsqueeze(2) + transitions).logsumexp(1) + emissions[:, step]
-        total = torch.where(mask[:, step, None], longer, total)
-    return (total + end).logsumexp(1)
+    found: Tensor = _LogPartition.apply(emissions, mask, transitions, start, end)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _LogPartition(torch.autograd.Function):
+    """Forwards and backwards through each sentence in the same few calls a step, so that its gradient has no steps.
+
+    The gradients are probabilities: of a label at a word, and of two labels at a word and the next.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, mask: Tensor, transitions: Tensor, start: Tensor, end: Tensor
+    ) -> Tensor:  # (B,)
+        steps = torch.arange(mask.shape[1], device=mask.device)
+        lasts = mask.sum(1, keepdim=True) - 1  # (B, 1)
+        turned = (lasts - steps).clamp(min=0)[..., None].expand_as(emissions)  # where each step is from the end
+        values = torch.stack([emissions, emissions.gather(1, turned)]).transpose(0, 2)  # (T, B, 2, K)
+        first, *others = values.unbind(0)
+        ways = torch.stack([transitions, transitions.T])  # (2, K, K)
+        total = torch.stack([start, end]) + first  # (B, 2, K): of all sequences so far that end in a label here
+        totals = [total]
+        for step in others:  # beyond a sentence's end they mean nothing, and are not looked at
+            total = (total.unsqueeze(3) + ways).logsumexp(2) + step
+            totals.append(total)
+        before, after = torch.stack(totals, 1).unbind(2)  # (B, T, K) each
+        after = after.gather(1, turned)
+        whole = before.gather(1, lasts[..., None].expand(-1, 1, len(start))).squeeze(1)  # (B, K)
+        found = (whole + end).logsumexp(1)
+        ctx.save_for_backward(emissions, mask, transitions, before, after, lasts, found)
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        emissions, mask, transitions, before, after, lasts, found = ctx.saved_tensors
+        grad = grad[:, None, None]
+        one = (before + after - emissions).softmax(2).mul(grad).masked_fill(~mask.unsqueeze(2), 0.0)  # (B, T, K)
+        pairs = before[:, :-1, :, None] + transitions + after[:, 1:, None, :] - found[:, None, None, None]
+        two = pairs.exp().mul(grad[..., None]).masked_fill(~mask[:, 1:, None, None], 0.0)  # (B, T - 1, K, K)
+        ends = one.gather(1, lasts[..., None].expand(-1, 1, one.shape[2]))
+        return one, None, two.sum((0, 1)), one[:, 0].sum(0), ends.sum((0, 1))
 
 
 @torch.no_grad()
@@ -78,21 +117,21 @@ def viterbi(
         transitions = transitions.masked_fill(never[:labels, :labels], -torch.inf)
         start = start.masked_fill(never[labels, :labels], -torch.inf)
         end = end.masked_fill(never[:labels, labels + 1], -torch.inf)
-    here = torch.arange(labels, device=emissions.device)
-    best = start + emissions[:, 0]  # (B, K): of the best sequence that ends in a label here
-    origins = []  # for each step but the first, the label before (B, K)
-    for step in range(1, emissions.shape[1]):
-        score, origin = (best.unsqueeze(2) + transitions).max(1)
-        live = mask[:, step, None]
-        best = torch.where(live, score + emissions[:, step], best)
-        origins.append(torch.where(live, origin, here))
-    label = (best + end).argmax(1, keepdim=True)  # (B, 1)
+    first, *others = emissions.unbind(1)
+    bests, origins = [start + first], []  # (B, K): of the best sequence that ends in a label here, and the label before
+    for step in others:  # beyond a sentence's end they mean nothing
+        score, origin = (bests[-1].unsqueeze(2) + transitions).max(1)
+        bests.append(score + step)
+        origins.append(origin)
+    counts = mask.sum(1, keepdim=True)  # (B, 1)
+    lasts = (counts - 1).unsqueeze(2).expand(-1, 1, labels)
+    label = (torch.stack(bests, 1).gather(1, lasts).squeeze(1) + end).argmax(1, keepdim=True)  # (B, 1)
     path = [label]
-    for origin in reversed(origins):
-        label = origin.gather(1, label)
+    for live, origin in zip(reversed(mask.unsqueeze(2).unbind(1)[1:]), reversed(origins), strict=True):
+        label = torch.where(live, origin.gather(1, label), label)
         path.append(label)
-    paths = torch.cat(path[::-1], 1).tolist()
-    return [path[:length] for path, length in zip(paths, mask.sum(1).tolist(), strict=True)]
+    found = torch.cat([counts, *reversed(path)], 1).tolist()
+    return [path[:count] for count, *path in found]
 
 
 def allowed_transitions(labels: Sequence[str], scheme: str) -> Tensor:

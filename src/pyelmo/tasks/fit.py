@@ -28,6 +28,7 @@ from pyelmo.training.trainer import SEED_RANK, SEED_STEP
 
 CHECKPOINT = "checkpoint.safetensors"
 WINDOW = 32  # batches whose examples are sorted by length
+READ_AFTER = 16  # steps whose losses are read together: to read one is to wait until a GPU has done all before it
 HALVINGS = 5  # of the learning rate, at most
 
 
@@ -75,16 +76,21 @@ def fit(
             total=len(batches), initial=position.batch, desc=f"seed {seed}, epoch {position.epoch + 1}", leave=False,
             unit="batch", disable=not progress,
         )  # fmt: skip
+        losses: list[Tensor] = []  # not yet read
+        model.train()
         with bar:
             for rows in batches[position.batch :]:
-                loss = _step(model, optimiser, [train[row] for row in rows], seed, position.step, settings.clip_norm)
+                examples = [train[row] for row in rows]
+                losses.append(_step(model, optimiser, examples, seed, position.step, settings.clip_norm))
                 average.update(position.step)
                 position.batch, position.step = position.batch + 1, position.step + 1
-                position.loss += loss
                 bar.update()
-                bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
-                position.seconds = time.monotonic() - began
-                if position.step % settings.checkpoint_every == 0:
+                save = position.step % settings.checkpoint_every == 0
+                if save or len(losses) == READ_AFTER or position.batch == len(batches):
+                    _read(losses, position)
+                    bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
+                if save:
+                    position.seconds = time.monotonic() - began
                     _save(folder / CHECKPOINT, model, optimiser, average, position)
         with average.used():
             found = score(model.task, dev, model.label(dev, progress=progress))
@@ -125,21 +131,28 @@ def _finished(position: Position, settings: TrainingSettings) -> bool:
 
 def _step(
     model: TaskModel, optimiser: torch.optim.Optimizer, examples: list[Example], seed: int, step: int, limit: float
-) -> float:
+) -> Tensor:
+    """The loss, which may not be there yet: nothing in a step waits for a GPU."""
     torch.manual_seed(seed * SEED_STEP + (step + 1) * SEED_RANK)
     if model.task.crop is not None:
         random = np.random.default_rng([seed, step])
         examples = [model.task.crop(example, model.recipe, random) for example in examples]
-    model.train()
     optimiser.zero_grad(set_to_none=True)
     loss = model.loss(examples)
     loss.backward()
     nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)
-    value = float(loss.detach())  # here, not before: a GPU has had its work by now
-    if not math.isfinite(value):
-        raise DivergedError(f"the loss is {value} at step {step + 1}. Try a lower training.lr.")
     optimiser.step()
-    return value
+    return loss.detach()
+
+
+def _read(losses: list[Tensor], position: Position) -> None:
+    """Add the losses of the last steps; one that is no number ends the training, before anything of it is saved."""
+    first = position.step - len(losses) + 1
+    for step, value in enumerate(torch.stack(losses).tolist(), first):
+        if not math.isfinite(value):
+            raise DivergedError(f"the loss is {value} at step {step}. Try a lower training.lr.")
+        position.loss += value
+    losses.clear()
 
 
 def _optimiser(model: TaskModel, settings: TrainingSettings) -> torch.optim.Optimizer:

@@ -52,8 +52,9 @@ def fast_highway_lstm(
     # Where there is no word nothing enters the cell and nothing stays: its gates are shut, at no cost to any step.
     shut = torch.zeros_like(bias)
     shut[2 * size : 4 * size] = -torch.inf
-    gates = torch.where(mask.unsqueeze(2), joint[..., : GATES * size], shut.to(joint.dtype))
-    carry = joint[..., GATES * size :].masked_fill(~mask.unsqueeze(2), 0.0)
+    live = mask.unsqueeze(2)
+    gates, carry = joint.split([GATES * size, size], -1)  # as one: two slices would each have a gradient of full size
+    gates, carry = torch.where(live, gates, shut.to(joint.dtype)), carry.masked_fill(~live, 0.0)
     dtype = recurrent.dtype  # under autocast too: a cell in half precision forgets
     return fast(highway_recurrence, inputs)(gates.to(dtype), carry.to(dtype), recurrent, keep)
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from tqdm import tqdm
 
 from pyelmo.config import from_dict, to_dict
@@ -28,12 +30,14 @@ from pyelmo.probes.encoders import NamedEncoder, identity, open_encoder
 from pyelmo.tasks import task as tasks
 from pyelmo.tasks.cache import Layers, Words, live
 from pyelmo.tasks.metrics import Score, main_figure
-from pyelmo.tasks.representation import Representation, Shape, row_of, tuned
-from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabularies, words_of
+from pyelmo.tasks.representation import Representation, Rows, Shape, tuned
+from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabularies, padded, words_of
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
 BATCH = 256  # examples answered at once
 LONG = 256  # words; of longer examples fewer at once, as attention takes memory by the square of their length
+
+_DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
 
 
 class TaskModel(nn.Module):
@@ -46,7 +50,7 @@ class TaskModel(nn.Module):
         self.task, self.recipe, self.vocabularies, self.shape = task, recipe, vocabularies, shape
         self.representation = Representation(table, recipe.words, shape, recipe.elmo)
         self.network = task.build(recipe, self.representation.sizes, vocabularies)
-        self.index = {word: row for row, word in enumerate(vocabularies["words"], 1)}
+        self.index = Rows(zip(vocabularies["words"], range(1, 1 + len(vocabularies["words"])), strict=True))
         self.layers: Layers | None = None
         self.bilm: nn.Module | None = None
         self.embedder: Embedder | None = None
@@ -126,16 +130,13 @@ class TaskModel(nn.Module):
         ]
 
     def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> Inputs:
-        longest = max(len(text) for text in texts)
-        ids = torch.zeros(len(texts), longest, dtype=torch.long)
-        mask = torch.zeros(len(texts), longest, dtype=torch.bool)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = torch.tensor([row_of(self.index, word) for word in text])
-            mask[row, : len(text)] = True
+        lengths = [len(text) for text in texts]
+        ids = padded(map(self.index.__getitem__, chain.from_iterable(texts)), lengths, self.device, -1)
+        mask = ids >= 0
         layers = None
         if self.layers is not None:
-            layers = self.layers(texts).to(self.device).float()
-        found: Inputs = self.representation(examples, ids.to(self.device), mask.to(self.device), layers)
+            layers = self.layers(texts).to(self.device, non_blocking=True).float()
+        found: Inputs = self.representation(examples, ids.clamp_(min=0), mask, layers, lengths)
         return found
 
     def weights(self) -> dict[str, Tensor]:
@@ -198,9 +199,10 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         task = tasks.find(config["task"])
         recipe = from_dict(task.recipe, config["recipe"])
         shape = None if config["shape"] is None else Shape(**config["shape"])
-        table = torch.zeros(len(vocabularies["words"]) + 1, config["dim"])
+        table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
         known = {name: tuple(words) for name, words in vocabularies.items()}
-        model = TaskModel(task, recipe, known, table, shape)
+        with _Undrawn():
+            model = TaskModel(task, recipe, known, table, shape)
         about = config["encoder"]
     except (KeyError, TypeError, ConfigError) as error:
         raise FormatError(f"{folder}: config.json and vocab.json do not fit together ({error!r})") from error
@@ -216,6 +218,17 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         precision = "float32" if recipe.elmo.tune else recipe.elmo.precision
         model.layers = live(found, recipe.data.language, precision)
     return model.to(device).eval()
+
+
+class _Undrawn(TorchFunctionMode):
+    """New weights are whatever was in memory: `read_weights` fills them all, and to draw them first takes longer."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        if function is torch.linalg.qr:  # of an orthonormal matrix
+            return args[0], args[0]
+        return function(*args, **(kwargs or {}))
 
 
 def _content(facts: dict[str, Any]) -> dict[str, Any]:

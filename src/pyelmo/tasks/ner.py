@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -62,6 +64,12 @@ def learn(examples: Sequence[Example]) -> Vocabularies:
     return {"labels": ("O", *(f"{letter}-{kind}" for kind in kinds for letter in "BI"))}
 
 
+@functools.lru_cache(maxsize=1 << 17)
+def _bioul(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Of a sentence that is learnt from in every epoch."""
+    return tuple(convert(labels, "bio", "bioul"))
+
+
 class Tagger(nn.Module):
     """Words and their characters -> BIOUL, which tells the network more about spans; outside of it labels are BIO."""
 
@@ -80,8 +88,8 @@ class Tagger(nn.Module):
         self.crf = CRF(len(self.labels), allowed_transitions(self.labels, "bioul"))
 
     def loss(self, inputs: Inputs) -> Tensor:
-        converted = (convert(example.labels, "bio", "bioul") for example in inputs.examples)
-        labels = padded([[self.numbers[label] for label in each] for each in converted], inputs.mask)
+        names = chain.from_iterable(_bioul(example.labels) for example in inputs.examples)
+        labels = padded(map(self.numbers.__getitem__, names), inputs.lengths, inputs.mask.device)
         likelihood: Tensor = self.crf(self._emissions(inputs), labels, inputs.mask)
         return -likelihood.mean()
 
@@ -93,8 +101,8 @@ class Tagger(nn.Module):
         vectors = inputs.vectors
         if self.characters is not None:
             texts = [example.words for example in inputs.examples]
-            vectors = torch.cat([vectors, self.characters.spell(texts, inputs.mask)], -1)
-        found: Tensor = self.tagger(vectors, inputs.mask, inputs.output)
+            vectors = torch.cat([vectors, self.characters.spell(texts, inputs.mask.device)], -1)
+        found: Tensor = self.tagger(vectors, inputs.mask, inputs.output, inputs.packing)
         return found
 
 

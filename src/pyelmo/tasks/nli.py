@@ -64,7 +64,9 @@ class Entailment(nn.Module):
         return classes.decide(probabilities, self.labels)
 
     def _scores(self, one: Inputs, two: Inputs) -> Tensor:
-        found: Tensor = self.esim(one.vectors, one.mask, two.vectors, two.mask, one.output, two.output)
+        found: Tensor = self.esim(
+            one.vectors, one.mask, two.vectors, two.mask, one.output, two.output, one.packing, two.packing
+        )
         return found
 
 

@@ -111,8 +111,7 @@ class Reader(nn.Module):
     def probabilities(self, passages: Inputs, questions: Inputs) -> list[Tensor]:
         """Of first and of last words: (2, T) each."""
         both = torch.stack(self._scores(passages, questions)).softmax(2)  # (2, B, T)
-        lengths = passages.mask.sum(1).tolist()
-        return [both[:, row, :length] for row, length in enumerate(lengths)]
+        return [both[:, row, :length] for row, length in enumerate(passages.lengths)]
 
     def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]:
         found = []
@@ -134,8 +133,8 @@ class Reader(nn.Module):
         vectors = side.vectors
         if self.characters is not None:
             texts = [example.texts[number] for example in side.examples]
-            vectors = torch.cat([vectors, self.characters.spell(texts, side.mask)], 2)
-        return Side(vectors, side.mask, side.output)
+            vectors = torch.cat([vectors, self.characters.spell(texts, side.mask.device)], 2)
+        return Side(vectors, side.mask, side.output, side.packing)
 
 
 def count(example: Example, given: Answer) -> tuple[float, ...]:

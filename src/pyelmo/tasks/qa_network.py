@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.recurrent import BiGru, VariationalDropout, word_counts
+from pyelmo.tasks.recurrent import BiGru, Packing, VariationalDropout, mask_packing
 
 AT_ONCE = 1 << 24  # numbers of the (B, T, T) products of a passage with itself that are made together: bounds memory
 
@@ -28,6 +28,7 @@ class Side:
     vectors: Tensor  # (B, T, D)
     mask: Tensor  # (B, T)
     extra: Tensor | None = None  # (B, T, E)
+    packing: Packing | None = None
 
 
 class Scores(NamedTuple):
@@ -56,19 +57,19 @@ class QaNetwork(nn.Module):
 
     def forward(self, passage: Side, question: Side) -> Scores:
         mask, drop = passage.mask, self.dropout
-        counts, question_counts = word_counts(mask), word_counts(question.mask)  # once, and before a GPU is busy
-        encoded = drop(self._encode(passage, counts)), drop(self._encode(question, question_counts))
+        packings = [side.packing or mask_packing(side.mask) for side in (passage, question)]
+        encoded = [drop(self._encode(*each)) for each in zip((passage, question), packings, strict=True)]
         mixed = self.attention(*encoded, mask, question.mask)
-        reread = self.rereader(drop(mixed), mask, counts)
+        reread = self.rereader(drop(mixed), mask, packings[0])
         mixed = mixed + self.self_attention(drop(reread), mask)  # (B, T, 2H)
-        firsts = self.first_gru(drop(mixed), mask, counts)
-        lasts = self.last_gru(drop(torch.cat([mixed, firsts], 2)), mask, counts)
+        firsts = self.first_gru(drop(mixed), mask, packings[0])
+        lasts = self.last_gru(drop(torch.cat([mixed, firsts], 2)), mask, packings[0])
         scores = (self.first(drop(firsts)), self.last(drop(lasts)))
         return Scores(*(each.squeeze(2).masked_fill(~mask, -torch.inf) for each in scores))
 
-    def _encode(self, side: Side, counts: Tensor) -> Tensor:  # (B, T, A)
+    def _encode(self, side: Side, packing: Packing) -> Tensor:  # (B, T, A)
         padding = ~side.mask.unsqueeze(2)
-        states: Tensor = self.encoder(self.dropout(side.vectors.masked_fill(padding, 0.0)), side.mask, counts)
+        states: Tensor = self.encoder(self.dropout(side.vectors.masked_fill(padding, 0.0)), side.mask, packing)
         return states if side.extra is None else torch.cat([states, side.extra.masked_fill(padding, 0.0)], 2)
 
 
@@ -150,7 +151,7 @@ def answer_loss(scores: Scores, places: Sequence[Sequence[tuple[int, int]]]) -> 
     right[0, rows, firsts] = True
     right[1, rows, lasts] = True
     both = torch.stack(scores)  # (2, B, T)
-    good = both.masked_fill(~right.to(both.device), -torch.inf)
+    good = both.masked_fill(~right.to(both.device, non_blocking=True), -torch.inf)
     return (both.logsumexp(2) - good.logsumexp(2)).sum(0).mean()
 
 

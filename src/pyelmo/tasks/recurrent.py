@@ -1,13 +1,16 @@
 """What the task networks share: bidirectional LSTMs and GRUs over texts of any length, dropout of whole columns.
 
-B batch, T time, D input, H hidden.
+B batch, T time, D input, H hidden, N words of all texts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 
 class BiLstm(nn.Module):
@@ -17,9 +20,12 @@ class BiLstm(nn.Module):
         super().__init__()
         self.lstm = nn.LSTM(inputs, hidden, batch_first=True, bidirectional=True)
 
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false."""
-        return _over_words(self.lstm, inputs, mask, word_counts(mask))
+    def forward(self, inputs: Tensor, mask: Tensor, packing: Packing | None = None) -> Tensor:
+        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false.
+
+        Layers over the same texts share a `packing`: to make it from the mask is to wait until a GPU has done all else.
+        """
+        return _over_words(self.lstm, inputs, mask, packing or mask_packing(mask))
 
 
 class BiGru(nn.Module):
@@ -29,23 +35,41 @@ class BiGru(nn.Module):
         super().__init__()
         self.gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True)
 
-    def forward(self, inputs: Tensor, mask: Tensor, counts: Tensor | None = None) -> Tensor:
-        """(B, T, D), (B, T) -> (B, T, 2H), 0 where `mask` is false.
-
-        Layers over the same texts may share their `word_counts`: counting anew waits until a GPU has done all before.
-        """
-        return _over_words(self.gru, inputs, mask, word_counts(mask) if counts is None else counts)
+    def forward(self, inputs: Tensor, mask: Tensor, packing: Packing | None = None) -> Tensor:
+        return _over_words(self.gru, inputs, mask, packing or mask_packing(mask))
 
 
-def word_counts(mask: Tensor) -> Tensor:  # (B, T) -> (B,) on the CPU
-    """How many words each text has, one at least: torch packs no text without words."""
-    return mask.sum(1).clamp(min=1).cpu()
+@dataclass(frozen=True)
+class Packing:
+    """The words of texts in the order in which torch's layers read them: all first ones, the longest text's first, ...
+
+    A text without words counts as one word long: torch's layers take none without.
+    """
+
+    places: Tensor  # (N,) of B * T
+    sizes: Tensor  # (T,) texts that are so long, on the CPU
+    whole: bool  # whether all texts have words
 
 
-def _over_words(layer: nn.LSTM | nn.GRU, inputs: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
-    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-    outputs, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=inputs.shape[1])
-    return outputs.masked_fill(~mask.unsqueeze(2), 0.0)
+def pack(lengths: Sequence[int], width: int, device: torch.device) -> Packing:
+    """Of texts so long, in a tensor (B, `width`, ...). Torch's own packing copies step by step, and sorts each time."""
+    counts, order = torch.tensor(lengths).clamp(min=1).sort(descending=True)
+    steps = torch.arange(int(counts[0])).unsqueeze(1)
+    live = steps < counts  # (T, B)
+    places = (order * width + steps)[live].to(device, non_blocking=True)
+    return Packing(places, live.sum(1), min(lengths) > 0)
+
+
+def mask_packing(mask: Tensor) -> Packing:  # (B, T)
+    return pack(mask.sum(1).tolist(), mask.shape[1], mask.device)
+
+
+def _over_words(layer: nn.LSTM | nn.GRU, inputs: Tensor, mask: Tensor, packing: Packing) -> Tensor:
+    words = inputs.flatten(0, 1).index_select(0, packing.places)  # (N, D)
+    outputs: Tensor = layer(PackedSequence(words, packing.sizes))[0].data  # (N, 2H)
+    found = outputs.new_zeros(mask.numel(), outputs.shape[1]).index_copy_(0, packing.places, outputs)
+    found = found.view(*mask.shape, -1)
+    return found if packing.whole else found.masked_fill(~mask.unsqueeze(2), 0.0)
 
 
 class VariationalDropout(nn.Module):

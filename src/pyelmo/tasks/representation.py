@@ -47,14 +47,16 @@ class Representation(nn.Module):
         if not self.sizes.input:
             raise ConfigError("nothing comes into the network: give --vectors, an encoder at the input, or words.dim")
 
-    def forward(self, examples: Sequence[Example], ids: Tensor, mask: Tensor, layers: Tensor | None) -> Inputs:
+    def forward(
+        self, examples: Sequence[Example], ids: Tensor, mask: Tensor, layers: Tensor | None, lengths: Sequence[int]
+    ) -> Inputs:
         """`ids` (B, T) are rows of the table, `layers` (L, B, T, E) the encoder's."""
         mixed: dict[str, Tensor] = {}
         if layers is not None:
             values = layers[-1:] if self.elmo.layers == "top" else layers
             mixed = {place: self.dropout(mix(values, mask)) for place, mix in self.mixes.items()}
         parts = [self.words(ids)] + ([mixed["input"]] if "input" in mixed else [])
-        return Inputs(examples, torch.cat(parts, -1), mask, mixed.get("output"))
+        return Inputs(examples, torch.cat(parts, -1), mask, mixed.get("output"), lengths)
 
     def penalty(self) -> Tensor:
         """The mixes' part of the loss."""
@@ -110,9 +112,11 @@ def word_table(
     return (*known, *new), torch.from_numpy(table)
 
 
-def row_of(index: dict[str, int], word: str) -> int:
+class Rows(dict[str, int]):
     """Where a word stands in the table: by itself, in small letters, or at 0 with all unknown ones."""
-    return index.get(word) or index.get(word.lower(), 0)
+
+    def __missing__(self, word: str) -> int:
+        return self.get(word.lower(), 0)
 
 
 def tuned(embedder: Embedder) -> Layers:

@@ -71,7 +71,7 @@ class Classifier(nn.Module):
         return classes.decide(probabilities, self.labels)
 
     def _scores(self, inputs: Inputs) -> Tensor:
-        found: Tensor = self.bcn(inputs.vectors, inputs.mask, inputs.output)
+        found: Tensor = self.bcn(inputs.vectors, inputs.mask, inputs.output, inputs.packing)
         return found
 
 

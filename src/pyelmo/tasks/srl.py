@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,8 @@ from pyelmo.tasks.task import (
     padded,
     words_of,
 )
+
+PADDING = -100  # instead of a label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +93,17 @@ class Labeller(nn.Module):
         )  # fmt: skip
 
     def loss(self, inputs: Inputs) -> Tensor:
-        labels = padded([[self.numbers[label] for label in each.labels] for each in inputs.examples], inputs.mask)
-        return nn.functional.cross_entropy(self._scores(inputs)[inputs.mask], labels[inputs.mask])
+        names = chain.from_iterable(example.labels for example in inputs.examples)
+        labels = padded(map(self.numbers.__getitem__, names), inputs.lengths, inputs.mask.device, PADDING)
+        return nn.functional.cross_entropy(self._scores(inputs).flatten(0, 1), labels.flatten(), ignore_index=PADDING)
 
     def predict(self, inputs: Inputs) -> list[Answer]:
         paths = self.roles.decode(self._scores(inputs), inputs.mask)
         return [tuple(self.labels[number] for number in path) for path in paths]
 
     def _scores(self, inputs: Inputs) -> Tensor:
-        places = [example.about for example in inputs.examples]
-        predicates = torch.tensor(places, device=inputs.mask.device)
+        places = torch.tensor([example.about for example in inputs.examples])
+        predicates = places.to(inputs.mask.device, non_blocking=True)
         found: Tensor = self.roles(self.dropout(inputs.vectors), predicates, inputs.mask, inputs.output)
         return found
 

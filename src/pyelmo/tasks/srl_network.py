@@ -45,12 +45,13 @@ class SrlNetwork(nn.Module):
         places = torch.arange(inputs.shape[1], device=inputs.device)
         flags = self.flag((places == predicates.unsqueeze(1)).long())
         inputs = inputs.masked_fill(~mask.unsqueeze(2), 0.0)
-        states, live = torch.cat([inputs, flags], 2).transpose(0, 1), mask.T  # time first
+        states = torch.cat([inputs, flags], 2).transpose(0, 1)  # time first
+        lives = mask.T, mask.T.flip(0)
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda):  # cells stay in float32
             for number, layer in enumerate(self.layers):
                 if number:  # each layer reads against the direction of the one before
-                    states, live = states.flip(0), live.flip(0)
-                states = layer(states, live)
+                    states = states.flip(0)
+                states = layer(states, lives[number % 2])
         if len(self.layers) % 2 == 0:
             states = states.flip(0)
         states = states.transpose(0, 1)

@@ -6,6 +6,7 @@ B batch, T time, C symbols a word, D input, E second input, K labels, U distinct
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
-from pyelmo.tasks.recurrent import BiLstm, VariationalDropout
+from pyelmo.tasks.recurrent import BiLstm, Packing, VariationalDropout, mask_packing
 from pyelmo.tasks.task import padded
 from pyelmo.text.characters import Alphabet, encode_rows
 
@@ -34,10 +35,13 @@ class TaggerNetwork(nn.Module):
         self.dropout = VariationalDropout(dropout)
         self.emissions = nn.Linear(2 * second + extra, labels)
 
-    def forward(self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None) -> Tensor:
+    def forward(
+        self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None, packing: Packing | None = None
+    ) -> Tensor:
         """(B, T, D), (B, T), perhaps (B, T, E) -> (B, T, K), for words alone."""
-        states = self.first(self.dropout(inputs), mask)
-        states = self.second(self.dropout(states), mask)
+        packing = packing or mask_packing(mask)
+        states = self.first(self.dropout(inputs), mask, packing)
+        states = self.second(self.dropout(states), mask, packing)
         if extra is not None:
             states = torch.cat([states, self.dropout(extra)], 2)
         emissions: Tensor = self.emissions(states)
@@ -65,12 +69,14 @@ class CharacterFeatures(nn.Module):
         features: Tensor = self.cnn(chars.flatten(0, -2))
         return features.view(*chars.shape[:-1], self.size)
 
-    def spell(self, texts: Sequence[Sequence[str]], mask: Tensor) -> Tensor:
+    def spell(self, texts: Sequence[Sequence[str]], device: torch.device) -> Tensor:
         """The features of each word of some texts (B, T, size); a word that comes often is computed once."""
-        distinct: dict[str, int] = {}
-        places = [[distinct.setdefault(word, len(distinct)) for word in words] for words in texts]
-        rows = torch.from_numpy(self.rows(list(distinct))).to(mask.device)  # (U, C)
-        return nn.functional.embedding(padded(places, mask), self(rows))
+        distinct = dict.fromkeys(chain.from_iterable(texts))
+        numbers = dict(zip(distinct, range(len(distinct)), strict=True))
+        rows = torch.from_numpy(self.rows(list(distinct))).to(device, non_blocking=True)  # (U, C)
+        lengths = [len(words) for words in texts]
+        places = padded(map(numbers.__getitem__, chain.from_iterable(texts)), lengths, device)
+        return nn.functional.embedding(places, self(rows))
 
 
 class CharacterRows:
@@ -78,11 +84,19 @@ class CharacterRows:
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
-        self.known: dict[str, npt.NDArray[np.int32]] = {}
+        self.numbers: dict[str, int] = {}
+        self.table = np.empty((0, alphabet.max_length), dtype=np.int32)  # has room for more words than are known
 
     def __call__(self, words: Sequence[str]) -> npt.NDArray[np.int32]:  # (U, C)
-        if len(self.known) > KEPT:
-            self.known.clear()
-        new = [word for word in words if word not in self.known]
-        self.known.update(zip(new, encode_rows(self.alphabet, new), strict=True))
-        return np.stack([self.known[word] for word in words])
+        if len(self.numbers) > KEPT:
+            self.numbers.clear()
+        known = len(self.numbers)
+        new = [word for word in dict.fromkeys(words) if word not in self.numbers]
+        if known + len(new) > len(self.table):
+            room = np.empty((known + len(new), self.table.shape[1]), dtype=np.int32)
+            self.table = np.concatenate([self.table[:known], room])
+        if new:
+            self.table[known : known + len(new)] = encode_rows(self.alphabet, new)
+            self.numbers.update(zip(new, range(known, known + len(new)), strict=True))
+        rows: npt.NDArray[np.int32] = self.table[[self.numbers[word] for word in words]]
+        return rows

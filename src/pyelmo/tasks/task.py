@@ -5,6 +5,7 @@ B batch, T tokens, I input vector, E encoder's vector.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from torch import Tensor
 from pyelmo.errors import ConfigError, FormatError, InputError
 from pyelmo.tasks.cache import Words
 from pyelmo.tasks.metrics import Metric
+from pyelmo.tasks.recurrent import Packing, pack
 from pyelmo.text.lines import existing
 from pyelmo.text.tokens import split_words
 
@@ -57,6 +59,12 @@ class Inputs:
     vectors: Tensor  # (B, T, I)
     mask: Tensor  # (B, T)
     output: Tensor | None  # (B, T, E)
+    lengths: Sequence[int]  # (B,) words of each text: to count the mask is to wait for a GPU
+
+    @functools.cached_property
+    def packing(self) -> Packing:
+        """For the LSTMs that read these texts, made once for all of them."""
+        return pack(self.lengths, self.mask.shape[1], self.mask.device)
 
 
 class Network(Protocol):
@@ -209,12 +217,12 @@ def texts_of(examples: Iterable[Example]) -> Iterator[Words]:
     return (text for example in examples for text in example.texts)
 
 
-def padded(rows: Sequence[Sequence[int]], mask: Tensor) -> Tensor:  # (B, T)
-    """Numbers of words as a tensor of the mask's shape, 0 after the end."""
-    values = torch.zeros(mask.shape, dtype=torch.long)
-    for row, numbers in enumerate(rows):
-        values[row, : len(numbers)] = torch.tensor(numbers)
-    return values.to(mask.device)
+def padded(numbers: Iterable[int], lengths: Sequence[int], device: torch.device, padding: int = 0) -> Tensor:  # (B, T)
+    """Numbers of words, text after text, as rows of these lengths: in one copy, for which a GPU is not waited for."""
+    places = np.arange(max(lengths)) < np.array(lengths)[:, None]
+    values = np.full(places.shape, padding, dtype=np.int64)
+    values[places] = np.fromiter(numbers, dtype=np.int64, count=sum(lengths))
+    return torch.from_numpy(values).to(device, non_blocking=True)
 
 
 def read_examples(

@@ -30,10 +30,11 @@ class Vocabulary:
     ids: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        ids: dict[str, int] = {}
-        for index, word in enumerate(self.words):
-            if ids.setdefault(word, index) != index:
-                raise FormatError(f"vocabulary: {word!r} stands at lines {ids[word] + 1} and {index + 1}; remove one")
+        ids = dict(zip(self.words, range(len(self.words)), strict=True))
+        if len(ids) < len(self.words):
+            index, word = next((index, word) for index, word in enumerate(self.words) if ids[word] != index)
+            second = self.words.index(word, index + 1)
+            raise FormatError(f"vocabulary: {word!r} stands at lines {index + 1} and {second + 1}; remove one")
         for mark in (self.begin, self.end, self.unknown):
             if mark not in ids:
                 raise FormatError(f"vocabulary: the mark {mark!r} is missing; add it as a line of its own")
@@ -79,7 +80,8 @@ class Vocabulary:
         if lines[-1] == "":
             lines.pop()
         try:
-            return cls(tuple(line.removesuffix("\r") for line in lines), begin, end, unknown)
+            words = (line.removesuffix("\r") for line in lines) if "\r" in text else lines
+            return cls(tuple(words), begin, end, unknown)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
 
