@@ -94,6 +94,11 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp
     assert not torch.equal(one["network.crf.start"], other["network.crf.start"])
 
 
+def test_a_run_that_has_had_its_minutes_ends_with_the_epoch(ner_data, tmp_path):
+    (result,) = train(plan(ner_data, "training.epochs=5", "training.minutes=1e-9"), tmp_path / "run")
+    assert (result["epochs"], result["best_epoch"]) == (1, 1)
+
+
 def test_seeds_trained_apart_are_those_of_one_run(ner_data, tmp_path):
     wanted = plan(ner_data, encoder=str(ner_data / "LM"), seeds=2)
     train(wanted, tmp_path / "one")

@@ -126,7 +126,10 @@ def epoch_batches(lengths: Sequence[int], size: int, seed: int, epoch: int) -> l
 
 def _finished(position: Position, settings: TrainingSettings) -> bool:
     done = len(position.scores)
-    return done >= settings.epochs or (done > 0 and done - 1 - position.best >= settings.patience)
+    if not done:
+        return False
+    late = 0 < 60 * settings.minutes <= position.seconds
+    return late or done >= settings.epochs or done - 1 - position.best >= settings.patience
 
 
 def _step(

@@ -132,6 +132,7 @@ class TrainingSettings:
     patience: int = 10
     halve_after: int = 0  # epochs without a better score after which the rate is halved; 0: never
     average: float = 0.0  # decay of a running mean of the weights, by which answers are given; 0: by the last ones
+    minutes: float = 0.0  # after which the epoch that runs is the last; 0: no limit
     checkpoint_every: int = 1000  # steps; and after every epoch
 
     def __post_init__(self) -> None:
