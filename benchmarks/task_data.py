@@ -14,6 +14,10 @@ is made here, the same for everyone:
     litbank    fold 0 of the ten
     ontogum    the parts of GUM's splits.md, without Reddit, whose words are blanks
 
+    text       the distinct sentences of some training and development parts, a line each: to adapt a biLM to with
+               elmo prepare text/X-train.txt --valid text/X-dev.txt --tokenised -o corpus/X
+               elmo finetune en corpus/X -o tuned/X
+
 A set that is not there is left out, and said so.
 """
 
@@ -28,7 +32,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from pyelmo.tasks.task import find
 from pyelmo.text.tokens import split_words
+from pyelmo.training.recipe import TASK, read_settings
 
 PARTS = ("train", "dev", "test")
 DOCUMENT = "-DOCSTART- O\n"
@@ -192,9 +198,31 @@ def ontogum(published: Published, output: Path) -> str:
     return " / ".join(counts) + " documents"
 
 
+def text(published: Published, output: Path) -> str:
+    (output / "text").mkdir(exist_ok=True)
+    counts = []
+    for name, (task, file, changes) in TEXTS.items():
+        recipe = read_settings(find(task).recipe, task, changes, prefix=TASK)
+        for part, path in zip(PARTS[:2], file, strict=True):
+            if not (output / path).is_file():
+                raise MissingError(path)
+            examples = find(task).read(output / path, recipe.data, False)
+            lines = dict.fromkeys(" ".join(words) for example in examples for words in example.texts)
+            (output / "text" / f"{name}-{part}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            counts.append(f"{name}-{part} {len(lines)}")
+    return ", ".join(counts) + " sentences"
+
+
+TEXTS: dict[str, tuple[str, tuple[str, str], list[str]]] = {
+    "ewt": ("srl", ("ewt-train.gold_conll", "ewt-dev.gold_conll"), []),
+    "sst": ("sentiment", ("sst-train.txt", "sst-dev.txt"), []),
+    "wnut": ("ner", ("wnut17train.conll", "emerging.dev.conll"), []),
+    "wikigold": ("ner", ("wikigold-train.conll", "wikigold-dev.conll"), ["data.scheme=iob1"]),
+    "nsmc": ("sentiment", ("nsmc-train.txt", "nsmc-dev.txt"), ["data.format=nsmc", "data.tokenised=true"]),
+}
 SETS: dict[str, Callable[[Published, Path], str]] = {
     **{name: copied(name) for name in COPIED}, "sst": sst, "wikigold": wikigold, "nsmc": nsmc, "lingnli": lingnli,
-    "snli": snli, "squad": squad, "litbank": litbank, "ontogum": ontogum,
+    "snli": snli, "squad": squad, "litbank": litbank, "ontogum": ontogum, "text": text,
 }  # fmt: skip
 
 

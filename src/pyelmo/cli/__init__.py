@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(None)
     finally:
-        gc.freeze()
+        if "triton" not in sys.modules:  # which takes what is frozen for leaks, and says so at length
+            gc.freeze()
 
 
 def _run(arguments: Sequence[str] | None) -> int:
