@@ -94,7 +94,10 @@ def test_a_mistake_in_a_plan_is_one_clear_error(tmp_path, text, message):
 def test_runs_are_chosen_by_their_names_and_by_those_of_their_sets(tmp_path):
     other = SET.replace('"n"', '"m"')
     found = read(tmp_path, f'{SET}{RUN}[[set.run]]\nname = "b"\n{other}{RUN}[[set.run]]\nname = "b"\n')
-    names = lambda only: [run.name for each in plans.choose(found, only) for run in each.runs]  # noqa: E731
+
+    def names(only):
+        return [run.name for each in plans.choose(found, only) for run in each.runs]
+
     assert names(["m-b", "n"]) == ["n-a", "n-b", "m-b"]
     assert names([]) == ["n-a", "n-b", "m-a", "m-b"]
     with pytest.raises(InputError, match="--only n-c: no run and no set of that name. Did you mean 'n-"):

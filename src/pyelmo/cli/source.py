@@ -1,8 +1,21 @@
-"""Arguments that several verbs share: which model, and how its text is split."""
+"""What several verbs share: which model, how its text is split, and actions of a verb."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
+
+# What an action does in a line, what adds its arguments, and what runs it.
+Action = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]
+
+
+def add_actions(parser: argparse.ArgumentParser, actions: Mapping[str, Action], examples: Mapping[str, str]) -> None:
+    """A parser for each action of a verb; `args.act` runs the one that was chosen."""
+    parsers = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, (summary, add, run) in actions.items():
+        action = parsers.add_parser(name, help=summary, description=summary, epilog=f"example: {examples[name]}")
+        action.set_defaults(act=run)
+        add(action)
 
 
 def add_model_files(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyelmo.cli import task_table1
 from pyelmo.cli.pretrain import check_device, quiet, say
+from pyelmo.cli.source import add_actions
 from pyelmo.errors import InputError
 
 HELP = "train task networks with and without ELMo, use them, and write the table that compares them"
@@ -38,14 +39,11 @@ _SETTINGS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (summary, add, _) in _ACTIONS.items():
-        action = actions.add_parser(name, help=summary, description=summary, epilog=f"example: {EXAMPLES[name]}")
-        add(action)
+    add_actions(parser, _ACTIONS, EXAMPLES)
 
 
 def run(args: argparse.Namespace) -> None:
-    _ACTIONS[args.action][2](args)
+    args.act(args)
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:

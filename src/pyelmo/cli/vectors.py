@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyelmo.cli.source import add_actions
 from pyelmo.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,14 +27,11 @@ _FILE = "word2vec (text, binary), GloVe, fastText (.bin, .vec) or gensim; the fo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (summary, add, _) in _ACTIONS.items():
-        action = actions.add_parser(name, help=summary, description=summary, epilog=f"example: {EXAMPLES[name]}")
-        add(action)
+    add_actions(parser, _ACTIONS, EXAMPLES)
 
 
 def run(args: argparse.Namespace) -> None:
-    _ACTIONS[args.action][2](args)
+    args.act(args)
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
