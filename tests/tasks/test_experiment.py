@@ -95,7 +95,10 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp
 
 
 def test_a_run_that_has_had_its_minutes_ends_with_the_epoch(ner_data, tmp_path):
-    (result,) = train(plan(ner_data, "training.epochs=5", "training.minutes=1e-9"), tmp_path / "run")
+    wanted = plan(ner_data, "training.minutes=1e-9", "training.epochs=5")
+    assert wanted.recipe.training.epochs == 5
+    assert plan(ner_data, "training.minutes=1").recipe.training.epochs == plan(ner_data).recipe.training.epochs
+    (result,) = train(wanted, tmp_path / "run")
     assert (result["epochs"], result["best_epoch"]) == (1, 1)
 
 

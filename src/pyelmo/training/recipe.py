@@ -80,8 +80,9 @@ def read_settings(kind: type[T], source: str | Path, changes: Sequence[str] = ()
         known = ", ".join(names_of_recipes(prefix))
         raise NotFoundError(f"{source}: no such recipe file, and none of that name in the box ({known})")
     values = read_toml(path)
+    budgets = BUDGETS if kind is Recipe else frozenset[str]()
     for change in changes:
-        _set(values, change)
+        _set(values, change, budgets)
     try:
         return from_dict(kind, values)
     except ConfigError as error:
@@ -104,10 +105,10 @@ def names_of_recipes(prefix: str = "") -> list[str]:
 TASK = "task-"  # how the names of recipes for downstream tasks begin
 TABLE = "table"  # ... and of lists of runs
 RECIPES = Path(__file__).parent.parent / "recipes"
-BUDGETS = {"training.epochs", "training.words", "training.minutes"}
+BUDGETS = frozenset({"training.epochs", "training.words", "training.minutes"})  # of a pre-training: one of them
 
 
-def _set(values: dict[str, Any], change: str) -> None:
+def _set(values: dict[str, Any], change: str, budgets: frozenset[str]) -> None:
     name, equals, text = change.partition("=")
     keys = name.strip().split(".")
     if not equals or not all(keys):
@@ -116,8 +117,8 @@ def _set(values: dict[str, Any], change: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()  # a word needs no quotes
-    if name.strip() in BUDGETS:  # a new budget takes the place of the recipe's
-        for budget in BUDGETS:
+    if name.strip() in budgets:  # a new budget takes the place of the recipe's
+        for budget in budgets:
             values.get("training", {}).pop(budget.split(".")[1], None)
     table = values
     for key in keys[:-1]:
