@@ -21,6 +21,7 @@ from tqdm import tqdm
 from pyelmo.errors import DivergedError, FormatError
 from pyelmo.files import atomic_path
 from pyelmo.tasks.average import Average
+from pyelmo.tasks.jobs import in_job
 from pyelmo.tasks.model import TaskModel, score
 from pyelmo.tasks.task import Example, TrainingSettings
 from pyelmo.training.report import Report
@@ -67,6 +68,8 @@ def fit(
     if (folder / CHECKPOINT).is_file():
         position = _restore(folder / CHECKPOINT, model, optimiser, average)
         report.note(f"going on from epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
+    # Where processes share a GPU, one that is far ahead of it would take a core from the others to wait for room.
+    read_after = 1 if in_job() else READ_AFTER
     began = time.monotonic() - position.seconds
     while not _finished(position, settings):
         size = settings.batch if model.task.texts else 1
@@ -86,7 +89,7 @@ def fit(
                 position.batch, position.step = position.batch + 1, position.step + 1
                 bar.update()
                 save = position.step % settings.checkpoint_every == 0
-                if save or len(losses) == READ_AFTER or position.batch == len(batches):
+                if save or len(losses) == read_after or position.batch == len(batches):
                     _read(losses, position)
                     bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
                 if save:

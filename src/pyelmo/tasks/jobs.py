@@ -136,9 +136,14 @@ def _last_error(log: Path, status: int) -> str:
     return (errors or lines or [f"ended with status {status}"])[-1]
 
 
+def in_job() -> bool:
+    """Whether `run_jobs` started this process: others may be at work on the same GPU."""
+    return bool(os.environ.get(JOB))
+
+
 def begin_job(device: str | None = None) -> bool:
     """In a process that `run_jobs` started, before a GPU is used: True there, anywhere else nothing is done."""
-    if not os.environ.get(JOB):
+    if not in_job():
         return False
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if device == "cuda":
