@@ -58,6 +58,7 @@ def test_sentiment_of_trees_with_and_without_phrases(tmp_path, ner_data):
     changes = ["network.hidden=8", "network.input_dropout=0.0", "network.dropout=0.0", "training.batch=9"]
     changes += [
         "training.patience=40",
+        "training.halve_after=0",
         "training.epochs=40",
         "training.lr=0.01",
         "data.phrases=true",
