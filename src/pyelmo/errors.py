@@ -15,6 +15,8 @@ A message says what, where, got, and what to do. The command line prints it as o
 
 from __future__ import annotations
 
+GPU_FULL = 75  # status of a command for which a GPU had no memory left: later it may have
+
 
 class PyelmoError(Exception):
     """The root: catch this to catch them all."""

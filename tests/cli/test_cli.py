@@ -17,6 +17,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import torch
 
 import pyelmo
 from pyelmo.cli import VERBS, build_parser, main
@@ -251,6 +252,15 @@ def test_a_bug_is_told_without_a_traceback(here, capsys, monkeypatch):
     monkeypatch.setattr("pyelmo.formats.describe.describe", lambda model: 1 / 0)
     assert main(["inspect", "MODEL"]) == 70
     assert "a bug in pyelmo: ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_full_gpu_is_told_by_its_own_status(here, capsys, monkeypatch):
+    def full(model):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 74.00 MiB.")
+
+    monkeypatch.setattr("pyelmo.formats.describe.describe", full)
+    assert main(["inspect", "MODEL"]) == 75
+    assert capsys.readouterr().err == "elmo: the GPU's memory is full; try smaller batches, or fewer processes on it\n"
 
 
 def test_force_replaces(here):

@@ -59,6 +59,37 @@ def test_a_failure_is_told_by_its_last_error_and_stops_only_what_needs_it(tmp_pa
     assert run(tmp_path, Job("s", (sys.executable, "-S", "-c", said), tmp_path / "s.log")) == {"s": "no file"}
 
 
+FULL_ONCE = """
+import os, sys, time
+again = os.path.exists("b")
+open("b", "a").write(str(len(os.listdir("running"))))
+sys.exit(0 if again else 75)
+"""
+LONG = """
+import os, sys, time
+open("running/" + sys.argv[1], "w").close()
+time.sleep(float(sys.argv[2]))
+os.remove("running/" + sys.argv[1])
+"""
+
+
+def test_what_finds_a_gpu_full_runs_again_when_another_has_ended(tmp_path, caplog):
+    (tmp_path / "running").mkdir()
+    given = [
+        Job("a", (sys.executable, "-S", "-c", LONG, "a", "1.5"), tmp_path / "a.log"),
+        Job("c", (sys.executable, "-S", "-c", LONG, "c", "2.5"), tmp_path / "c.log"),
+        Job("b", (sys.executable, "-S", "-c", "import time; time.sleep(1)\n" + FULL_ONCE), tmp_path / "b.log"),
+    ]
+    assert run(tmp_path, *given, at_once=3) == dict.fromkeys("abc")
+    assert (tmp_path / "b").read_text() in {"21", "20"}  # beside two others, and then beside one at most
+    assert "memory is full; 2 processes" in caplog.text
+
+
+def test_what_finds_a_gpu_full_by_itself_has_failed(tmp_path):
+    full = "import sys; print('elmo: the memory is full', file=sys.stderr); sys.exit(75)"
+    assert run(tmp_path, Job("a", (sys.executable, "-c", full), tmp_path / "a.log")) == {"a": "the memory is full"}
+
+
 def test_an_interrupt_ends_the_processes(tmp_path, monkeypatch):
     started = []
     start = jobs._start

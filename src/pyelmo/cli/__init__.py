@@ -16,7 +16,7 @@ import threading
 from collections.abc import Sequence
 
 from pyelmo import __version__
-from pyelmo.errors import PyelmoError
+from pyelmo.errors import GPU_FULL, PyelmoError
 
 NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
 VERBS = (
@@ -77,6 +77,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":  # torch's, which may never have been imported
+            return _fail("the GPU's memory is full; try smaller batches, or fewer processes on it", GPU_FULL)
         if os.environ.get("ELMO_DEBUG"):
             raise
         return _fail(f"a bug in pyelmo: {type(error).__name__}: {error} (ELMO_DEBUG=1 shows where)", 70)

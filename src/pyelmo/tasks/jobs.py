@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import shlex
 import signal
@@ -13,6 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyelmo.errors import GPU_FULL
+
+log = logging.getLogger("pyelmo")
 JOB = "PYELMO_JOB"  # set in the environment of a process that `run_jobs` started
 BLOCKING = 4  # cudaDeviceScheduleBlockingSync
 PATIENCE = 20.0  # seconds that a process has to end when it is told to
@@ -55,7 +59,10 @@ def run_jobs(
     environment: Mapping[str, str],
     tell: Callable[[Ended], None] = lambda ended: None,
 ) -> list[Ended]:
-    """Run them in their order, `at_once` together, in a folder; `tell` hears of each that ends."""
+    """Run them in their order, `at_once` together, in a folder; `tell` hears of each that ends.
+
+    Where a GPU has too little memory for so many, fewer run at once, and those for which there was no room run again.
+    """
     waiting, running, ended = list(jobs), [], []  # type: list[Job], list[_Running], list[Ended]
 
     def end(job: Job, seconds: float, error: str | None) -> None:
@@ -73,6 +80,11 @@ def run_jobs(
             for each in [each for each in running if each.process.poll() is not None]:
                 running.remove(each)
                 status = each.process.returncode
+                if status == GPU_FULL and running:  # there is room for so many, and this one goes on when one ends
+                    at_once = len(running)
+                    waiting.insert(0, each.job)
+                    log.warning("%s: the GPU's memory is full; %d processes at once from here", each.job.name, at_once)
+                    continue
                 error = None if status == 0 else _last_error(each.job.log, status)
                 if each.job.mark and error is None:
                     each.job.mark.touch()
