@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pyelmo.tasks.bcn_network import BcnNetwork
-from pyelmo.tasks.recurrent import BiLstm, VariationalDropout, pack
+from pyelmo.tasks.recurrent import BiGru, BiLstm, VariationalDropout, gru_recurrence, pack
 from pyelmo.tasks.srl_network import SrlNetwork
 from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows, TaggerNetwork
 from pyelmo.text.characters import Bytes, encode_rows
@@ -218,6 +218,18 @@ def test_an_lstm_is_that_of_torch_s_own_packing_to_the_bit():
             strict=True,
         ):
             assert torch.equal(one, other)
+
+
+def test_a_gru_over_all_steps_is_torchs_over_words():
+    torch.manual_seed(0)
+    gru, inputs = BiGru(5, 3), torch.randn(4, 7, 5)
+    mask = torch.arange(7) < torch.tensor([[7], [2], [0], [5]])  # one text has no words
+    plain, other = gru(inputs, mask), gru.both_ways(inputs, mask, gru_recurrence)
+    assert torch.allclose(other, plain, atol=1e-6)
+    assert not other[~mask].any()
+    weight = torch.randn_like(plain)
+    found = [torch.autograd.grad((each * weight).sum(), [*gru.parameters()]) for each in (other, plain)]
+    assert all(torch.allclose(one, two, atol=1e-5) for one, two in zip(*found, strict=True))
 
 
 def test_variational_dropout_drops_a_column_at_every_word_or_at_none():

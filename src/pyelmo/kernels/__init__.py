@@ -21,6 +21,7 @@ log = logging.getLogger("pyelmo")
 # The plain function's name -> the file here that holds `fast_<name>`.
 FILES = {
     "projected_lstm": "lstm", "conv_max": "char_cnn", "sampled_nll": "softmax", "highway_recurrence": "highway_lstm",
+    "gru_recurrence": "gru",
 }  # fmt: skip
 
 # Not float16: gradients of a mean over 80,000 places lie below what it can hold.
