@@ -1,10 +1,11 @@
 """The biattentive classification network of McCann et al. (2017), for one text: vectors of words -> scores of classes.
 
     inputs -> feed-forward -> biLSTM -> X     X attends to itself -> C     [X, X - C, X * C] -> biLSTM -> pooling
-    max, mean, min and self-attentive pooling -> three maxout layers with batch normalisation -> scores
+    max, mean, min and self-attentive pooling -> three maxout layers, normalised -> scores
 
 B batch, T time, D input, E second input, H hidden, K classes. With the same text on both sides, the paper's two
-attentions, integrators and pools are one each.
+attentions, integrators and pools are one each. Where they normalise by batches we do by texts (Ba et al. 2016): our
+batches are of like length, and means of short texts are not those of long ones.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MAXOUT = 4  # linear pieces of a maxout unit
 
 
 class BcnNetwork(nn.Module):
-    """`extra` is the size of the vectors that join what the integrator gives. In training a batch needs two texts."""
+    """`extra` is the size of the vectors that join what the integrator gives."""
 
     def __init__(
         self, inputs: int, classes: int, *, hidden: int = 300, dropout: float = 0.2, input_dropout: float = 0.5,
@@ -32,7 +33,7 @@ class BcnNetwork(nn.Module):
         self.integrator = BiLstm(3 * width, hidden)
         self.dropout = nn.Dropout(dropout)
         pooled = width + extra
-        self.attention = nn.Linear(pooled, 1)
+        self.attention = nn.Linear(pooled, 1, bias=False)  # it would move all words alike
         self.output = nn.Sequential(
             Maxout(4 * pooled, 2 * width, dropout),
             Maxout(2 * width, width, dropout),
@@ -80,11 +81,11 @@ def _pool(states: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
 
 
 class Maxout(nn.Module):
-    """Batch normalisation, dropout, and the largest of several linear functions (Goodfellow et al. 2013)."""
+    """Layer normalisation, dropout, and the largest of several linear functions (Goodfellow et al. 2013)."""
 
     def __init__(self, inputs: int, outputs: int, dropout: float) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm1d(inputs)
+        self.norm = nn.LayerNorm(inputs)
         self.dropout = nn.Dropout(dropout)
         self.linear = nn.Linear(inputs, MAXOUT * outputs)
 

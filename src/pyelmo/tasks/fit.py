@@ -121,9 +121,6 @@ def epoch_batches(lengths: Sequence[int], size: int, seed: int, epoch: int) -> l
     for start in range(0, len(order), size * WINDOW):
         window = sorted(order[start : start + size * WINDOW], key=lambda row: lengths[row])
         batches += [window[first : first + size] for first in range(0, len(window), size)]
-    if size > 1 and len(batches) > 1 and len(batches[-1]) == 1:  # batch normalisation needs two
-        last = batches.pop()
-        batches[-1] += last
     return [batches[place] for place in random.permutation(len(batches))]
 
 
@@ -185,9 +182,8 @@ def _set_rate(optimiser: torch.optim.Optimizer, position: Position, settings: Tr
 
 
 def _trained(model: TaskModel) -> dict[str, Tensor]:
-    """What changes in training: parameters, and the running means of batch normalisation."""
-    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    return {name: tensor for name, tensor in model.state_dict().items() if name not in frozen}
+    """What changes in training."""
+    return {name: parameter.data for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def _save(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: Average, position: Position) -> None:
