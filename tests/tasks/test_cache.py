@@ -88,3 +88,12 @@ def test_live_vectors_are_rounded_as_cached_ones(tmp_path):
     assert torch.equal(live(counting(seen, scale=1 / 3), "en", "float16")(SENTENCES), kept(SENTENCES))
     with pytest.raises(InputError, match="float16 cannot hold. Use --set elmo.precision=float32"):
         live(counting(seen, scale=1e6), "en", "float16")(SENTENCES)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("free", [0, 1 << 30])
+def test_a_gpu_gets_the_same_from_its_own_memory_and_from_ours(tmp_path, monkeypatch, free):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, free))
+    on_gpu = open_cache(tmp_path, [], settings={"device": "cuda"})(SENTENCES)
+    assert on_gpu.device.type == "cuda"
+    assert torch.equal(on_gpu.cpu(), open_cache(tmp_path, [])(SENTENCES))

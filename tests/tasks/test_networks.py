@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pyelmo.tasks.bcn_network import BcnNetwork
 from pyelmo.tasks.recurrent import BiGru, BiLstm, VariationalDropout, gru_recurrence, pack
+from pyelmo.tasks.representation import Rows
 from pyelmo.tasks.srl_network import SrlNetwork
 from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows, TaggerNetwork
 from pyelmo.text.characters import Bytes, encode_rows
@@ -253,10 +254,23 @@ def test_characters_give_the_same_features_wherever_a_word_stands():
 
 def test_a_word_s_row_is_made_once_and_is_that_of_the_alphabet(monkeypatch):
     rows = CharacterRows(Bytes(8))
-    words = ["to", "be", "or", "to"]
+    texts = [("to", "be"), ("or", "to")]
     for _ in range(2):
-        assert rows(words).tolist() == encode_rows(Bytes(8), words).tolist()
+        table, places = rows(texts)
+        assert table.tolist() == encode_rows(Bytes(8), ["to", "be", "or"]).tolist()
+        assert places.tolist() == [0, 1, 2, 0]
     monkeypatch.setattr("pyelmo.tasks.tagger_network.encode_rows", lambda alphabet, new: [8 * [7]] * len(new))
-    assert rows(["be", "new"]).tolist() == [encode_rows(Bytes(8), ["be"])[0].tolist(), 8 * [7]]
+    table, places = rows([("new", "be")])  # in their order in these texts, whatever was before
+    assert table.tolist() == [8 * [7], encode_rows(Bytes(8), ["be"])[0].tolist()]
+    assert places.tolist() == [0, 1]
     monkeypatch.setattr("pyelmo.tasks.tagger_network.KEPT", 1)
-    assert rows(["be"]).tolist() == [8 * [7]]  # forgotten
+    assert rows([("be",)])[0].tolist() == [8 * [7]]  # forgotten
+
+
+def test_the_rows_of_texts_are_those_of_their_words(monkeypatch):
+    rows = Rows(["the", "Cat"])
+    for _ in range(2):
+        assert rows.of([("The", "Cat"), ("cat",)]).tolist() == [1, 2, 0]
+    monkeypatch.setattr("pyelmo.tasks.representation.KEPT", 1)
+    assert rows.of([("the",)]).tolist() == [1]
+    assert list(rows.texts) == [("the",)]  # the others are forgotten

@@ -31,6 +31,7 @@ Words = tuple[str, ...]
 # Sentences -> all layers of their words (L, B, T, D), zero after a sentence's end.
 Layers = Callable[[Sequence[Words]], Tensor]
 log = logging.getLogger("pyelmo")
+SHARE = 32  # of a GPU's free memory, the part that a table may take
 
 
 def live(encoder: NamedEncoder, language: str, precision: str) -> Layers:
@@ -57,7 +58,7 @@ def cached(
 ) -> Layers:
     """The layers of these sentences from the cache, embedded now if they are not there or are damaged.
 
-    A GPU holds them all in its own memory where an eighth of what is free is enough: others may be at work on it.
+    A GPU holds them all in its own memory where they take little of what is free: others may be at work on it.
     """
     distinct = list(dict.fromkeys(sentences))
     about = {"encoder": encoder.facts, "split": language, "precision": precision, "sentences": _checksum(distinct)}
@@ -77,18 +78,29 @@ def cached(
         if values is None:
             raise OutputError(f"{entry}: went away while it was written. Is another program clearing the cache?")
     table = torch.from_numpy(values)  # (N, L, D)
-    if torch.device(device).type == "cuda" and 8 * table.nbytes < torch.cuda.mem_get_info(device)[0]:
+    if torch.device(device).type == "cuda" and SHARE * table.nbytes < torch.cuda.mem_get_info(device)[0]:
         table = table.to(device)
     starts = {words: end - len(words) for words, end in zip(distinct, ends, strict=True)}
 
     def layers(wanted: Sequence[Words]) -> Tensor:
-        lengths = np.array([len(words) for words in wanted])[:, None]
-        steps = np.arange(lengths.max())
-        rows = np.array([starts[words] for words in wanted])[:, None] + steps
-        places = torch.from_numpy(np.where(steps < lengths, rows, -1)).to(table.device, non_blocking=True)
-        return table[places].mul_((places >= 0)[..., None, None]).permute(2, 0, 1, 3)  # (B, T, L, D) at first
+        lengths = np.array([len(words) for words in wanted])
+        inside = np.arange(lengths.max()) < lengths[:, None]  # (B, T)
+        rows = np.repeat([starts[words] for words in wanted], lengths) + inside.nonzero()[1]
+        found = _rows(table, torch.from_numpy(rows), device)  # (N, L, D): words alone travel to a GPU
+        places = torch.from_numpy(np.flatnonzero(inside)).to(found.device, non_blocking=True)
+        filled = found.new_zeros(inside.size, *found.shape[1:]).index_copy_(0, places, found)
+        return filled.view(*inside.shape, *found.shape[1:]).permute(2, 0, 1, 3)
 
     return layers
+
+
+def _rows(table: Tensor, rows: Tensor, device: str) -> Tensor:
+    """Rows of a table, on the table's device or on a GPU."""
+    if table.device.type == "cpu" and torch.device(device).type == "cuda":
+        # By way of memory that a GPU reads by itself, while we go on.
+        found = torch.empty(len(rows), *table.shape[1:], dtype=table.dtype, pin_memory=True)
+        return torch.index_select(table, 0, rows, out=found).to(device, non_blocking=True)
+    return table.index_select(0, rows.to(table.device, non_blocking=True))
 
 
 def padded(arrays: Sequence[npt.NDArray[Any]]) -> Tensor:  # (T, L, D) each -> (L, B, T, D)
@@ -127,7 +139,8 @@ def _read(entry: Path, words: int) -> npt.NDArray[Any] | None:
     try:
         about = json.loads((entry / "cache.json").read_text("utf-8"))
         values = np.load(entry / "vectors.npy", mmap_mode="c", allow_pickle=False)
-        if len(values) != words or sha256(entry / "vectors.npy") != about["sha256"]:
+        # Of the file as mapped: its pages are at hand from here, where rows here and there would fetch them one by one.
+        if len(values) != words or hashlib.sha256(values.base).hexdigest() != about["sha256"]:
             raise ValueError("its checksum is another")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{entry}: this cache of vectors is damaged ({error})") from error

@@ -24,7 +24,7 @@ from pyelmo.tasks.coref_spans import Spans, candidates, keep_best, roots
 from pyelmo.tasks.recurrent import BiLstm
 
 DISTANCES = (2, 3, 4, 5, 8, 16, 32, 64)  # spans further back than 1, where a new bucket begins
-PAIRS = 1 << 14  # pairs of spans scored at once: bounds memory, in training by computing them again
+PAIRS = 1 << 16  # pairs of spans scored at once: bounds memory, in training by computing them again
 SPEAKERS = 3  # of two spans: not known, the same, different
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ class TaskModel(nn.Module):
         self.task, self.recipe, self.vocabularies, self.shape = task, recipe, vocabularies, shape
         self.representation = Representation(table, recipe.words, shape, recipe.elmo)
         self.network = task.build(recipe, self.representation.sizes, vocabularies)
-        self.index = Rows(zip(vocabularies["words"], range(1, 1 + len(vocabularies["words"])), strict=True))
+        self.index = Rows(vocabularies["words"])
         self.layers: Layers | None = None
         self.bilm: nn.Module | None = None
         self.embedder: Embedder | None = None
@@ -131,7 +130,7 @@ class TaskModel(nn.Module):
 
     def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> Inputs:
         lengths = [len(text) for text in texts]
-        ids = padded(map(self.index.__getitem__, chain.from_iterable(texts)), lengths, self.device, -1)
+        ids = padded(self.index.of(texts), lengths, self.device, -1)
         mask = ids >= 0
         layers = None
         if self.layers is not None:

@@ -6,7 +6,6 @@ B batch, T time, C symbols a word, D input, E second input, K labels, U distinct
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,12 @@ from torch import Tensor, nn
 
 from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
+from pyelmo.tasks.cache import Words
 from pyelmo.tasks.recurrent import BiLstm, Packing, VariationalDropout, mask_packing
 from pyelmo.tasks.task import padded
 from pyelmo.text.characters import Alphabet, encode_rows
 
-KEPT = 500_000  # words whose rows are remembered
+KEPT = 500_000  # words and texts that are remembered
 
 
 class TaggerNetwork(nn.Module):
@@ -69,34 +69,43 @@ class CharacterFeatures(nn.Module):
         features: Tensor = self.cnn(chars.flatten(0, -2))
         return features.view(*chars.shape[:-1], self.size)
 
-    def spell(self, texts: Sequence[Sequence[str]], device: torch.device) -> Tensor:
+    def spell(self, texts: Sequence[Words], device: torch.device) -> Tensor:
         """The features of each word of some texts (B, T, size); a word that comes often is computed once."""
-        distinct = dict.fromkeys(chain.from_iterable(texts))
-        numbers = dict(zip(distinct, range(len(distinct)), strict=True))
-        rows = torch.from_numpy(self.rows(list(distinct))).to(device, non_blocking=True)  # (U, C)
-        lengths = [len(words) for words in texts]
-        places = padded(map(numbers.__getitem__, chain.from_iterable(texts)), lengths, device)
-        return nn.functional.embedding(places, self(rows))
+        rows, places = self.rows(texts)
+        features = self(torch.from_numpy(rows).to(device, non_blocking=True))  # (U, size)
+        return nn.functional.embedding(padded(places, [len(words) for words in texts], device), features)
 
 
 class CharacterRows:
-    """Rows of `encode_rows`, made once for each distinct word: most words of a batch were in others before."""
+    """Rows of `encode_rows`, made once for each distinct word: most texts of a batch were in others before."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
         self.numbers: dict[str, int] = {}
+        self.texts: dict[Words, npt.NDArray[np.int64]] = {}  # the numbers of their words
         self.table = np.empty((0, alphabet.max_length), dtype=np.int32)  # has room for more words than are known
 
-    def __call__(self, words: Sequence[str]) -> npt.NDArray[np.int32]:  # (U, C)
-        if len(self.numbers) > KEPT:
+    def __call__(self, texts: Sequence[Words]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:  # (U, C), (N,)
+        """The rows of the distinct words, in the order in which they come first, and which of them each word has."""
+        if max(len(self.numbers), len(self.texts)) > KEPT:
             self.numbers.clear()
+            self.texts.clear()
+        new = [words for words in texts if words not in self.texts]
+        self._learn(list(dict.fromkeys(word for words in new for word in words if word not in self.numbers)))
+        for words in new:
+            self.texts[words] = np.array([self.numbers[word] for word in words], dtype=np.int64)
+        numbers = np.concatenate([self.texts[words] for words in texts])
+        distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        order = first.argsort()  # not by number, which another history of batches would have made others
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return self.table[distinct[order]], places[inverse]
+
+    def _learn(self, words: list[str]) -> None:
         known = len(self.numbers)
-        new = [word for word in dict.fromkeys(words) if word not in self.numbers]
-        if known + len(new) > len(self.table):
-            room = np.empty((known + len(new), self.table.shape[1]), dtype=np.int32)
+        if known + len(words) > len(self.table):
+            room = np.empty((known + len(words), self.table.shape[1]), dtype=np.int32)
             self.table = np.concatenate([self.table[:known], room])
-        if new:
-            self.table[known : known + len(new)] = encode_rows(self.alphabet, new)
-            self.numbers.update(zip(new, range(known, known + len(new)), strict=True))
-        rows: npt.NDArray[np.int32] = self.table[[self.numbers[word] for word in words]]
-        return rows
+        if words:
+            self.table[known : known + len(words)] = encode_rows(self.alphabet, words)
+            self.numbers.update(zip(words, range(known, known + len(words)), strict=True))
