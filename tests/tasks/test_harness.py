@@ -15,6 +15,7 @@ from pyelmo.errors import InputError
 from pyelmo.probes.encoders import NamedEncoder
 from pyelmo.tasks import load, table, task
 from pyelmo.tasks.experiment import Plan, train
+from pyelmo.tasks.fit import _tensor_cores
 from pyelmo.tasks.metrics import SPANS, Metric, share
 from pyelmo.tasks.model import length_batches
 from pyelmo.tasks.task import Example, Recipe, Task
@@ -126,3 +127,10 @@ def test_the_bootstrap_resamples_any_metric():
     assert (found.p, found.low, found.high) == (pytest.approx(1 / 301), pytest.approx(2), pytest.approx(2))
     spans = np.concatenate([(first > 0.5) * 1.0, np.ones((1, 200, 1))], -1)
     assert table.bootstrap(spans, spans, SPANS, resamples=50).p == 1
+
+
+@pytest.mark.parametrize(("device", "wanted"), [("cpu", "highest"), ("cuda", "high")])
+def test_only_a_gpu_s_step_has_products_on_tensor_cores(device, wanted):
+    with _tensor_cores(torch.device(device)):
+        assert torch.get_float32_matmul_precision() == wanted
+    assert torch.get_float32_matmul_precision() == "highest"

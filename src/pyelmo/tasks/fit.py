@@ -6,10 +6,11 @@ epoch's, so that weights, optimiser and position are all that a checkpoint holds
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -141,11 +142,23 @@ def _step(
         random = np.random.default_rng([seed, step])
         examples = [model.task.crop(example, model.recipe, random) for example in examples]
     optimiser.zero_grad(set_to_none=True)
-    loss = model.loss(examples)
-    loss.backward()
+    with _tensor_cores(model.device):
+        loss = model.loss(examples)
+        loss.backward()
     nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)
     optimiser.step()
     return loss.detach()
+
+
+@contextlib.contextmanager
+def _tensor_cores(device: torch.device) -> Iterator[None]:
+    """Products of float32 matrices on a GPU by TF32, as cuDNN's LSTMs compute them anyhow. Answers are not made so."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if device.type == "cuda" else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _read(losses: list[Tensor], position: Position) -> None:
