@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pyelmo.tasks.bcn_network import BcnNetwork
 from pyelmo.tasks.recurrent import BiGru, BiLstm, VariationalDropout, gru_recurrence, pack
-from pyelmo.tasks.representation import Rows
 from pyelmo.tasks.srl_network import SrlNetwork
 from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows, TaggerNetwork
+from pyelmo.tasks.task import TextNumbers
 from pyelmo.text.characters import Bytes, encode_rows
 
 LABELS = ["O", "B-V", "I-V", "B-A0", "I-A0"]
@@ -267,10 +267,12 @@ def test_a_word_s_row_is_made_once_and_is_that_of_the_alphabet(monkeypatch):
     assert rows([("be",)])[0].tolist() == [8 * [7]]  # forgotten
 
 
-def test_the_rows_of_texts_are_those_of_their_words(monkeypatch):
-    rows = Rows(["the", "Cat"])
+def test_the_numbers_of_a_text_are_looked_up_once_until_too_many_are_kept(monkeypatch):
+    asked: list[str] = []
+    numbers = TextNumbers(lambda word: asked.append(word) or len(word))
     for _ in range(2):
-        assert rows.of([("The", "Cat"), ("cat",)]).tolist() == [1, 2, 0]
-    monkeypatch.setattr("pyelmo.tasks.representation.KEPT", 1)
-    assert rows.of([("the",)]).tolist() == [1]
-    assert list(rows.texts) == [("the",)]  # the others are forgotten
+        assert numbers([("The", "Cat"), ("is",), ("The", "Cat")]).tolist() == [3, 3, 2, 3, 3]
+    assert asked == ["The", "Cat", "is"]
+    monkeypatch.setattr("pyelmo.tasks.task.KEPT", 2)
+    assert numbers([("a",)]).tolist() == [1]
+    assert (list(numbers.known), numbers.words) == ([("a",)], 1)  # the others are forgotten

@@ -30,7 +30,7 @@ from pyelmo.tasks import task as tasks
 from pyelmo.tasks.cache import Layers, Words, live
 from pyelmo.tasks.metrics import Score, main_figure
 from pyelmo.tasks.representation import Representation, Rows, Shape, tuned
-from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, Vocabularies, padded, words_of
+from pyelmo.tasks.task import Answer, Example, Inputs, Raw, Recipe, Task, TextNumbers, Vocabularies, padded, words_of
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
 BATCH = 256  # examples answered at once
@@ -49,7 +49,8 @@ class TaskModel(nn.Module):
         self.task, self.recipe, self.vocabularies, self.shape = task, recipe, vocabularies, shape
         self.representation = Representation(table, recipe.words, shape, recipe.elmo)
         self.network = task.build(recipe, self.representation.sizes, vocabularies)
-        self.index = Rows(vocabularies["words"])
+        rows = Rows(zip(vocabularies["words"], range(1, 1 + len(vocabularies["words"])), strict=True))
+        self.rows = TextNumbers(rows.__getitem__)
         self.layers: Layers | None = None
         self.bilm: nn.Module | None = None
         self.embedder: Embedder | None = None
@@ -130,7 +131,7 @@ class TaskModel(nn.Module):
 
     def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> Inputs:
         lengths = [len(text) for text in texts]
-        ids = padded(self.index.of(texts), lengths, self.device, -1)
+        ids = padded(self.rows(texts), lengths, self.device, -1)
         mask = ids >= 0
         layers = None
         if self.layers is not None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -116,21 +115,8 @@ def word_table(
 class Rows(dict[str, int]):
     """Where a word stands in the table: by itself, in small letters, or at 0 with all unknown ones."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__(zip(words, range(1, 1 + len(words)), strict=True))
-        self.texts: dict[Words, npt.NDArray[np.int64]] = {}  # those that were asked for lately
-
     def __missing__(self, word: str) -> int:
         return self.get(word.lower(), 0)
-
-    def of(self, texts: Sequence[Words]) -> npt.NDArray[np.int64]:
-        """Of all words of some texts."""
-        if len(self.texts) > KEPT:
-            self.texts.clear()
-        for words in texts:
-            if words not in self.texts:
-                self.texts[words] = np.array([self[word] for word in words], dtype=np.int64)
-        return np.concatenate([self.texts[words] for words in texts])
 
 
 def tuned(embedder: Embedder) -> Layers:

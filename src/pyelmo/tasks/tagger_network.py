@@ -6,6 +6,7 @@ B batch, T time, C symbols a word, D input, E second input, K labels, U distinct
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,10 @@ from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.tasks.cache import Words
 from pyelmo.tasks.recurrent import BiLstm, Packing, VariationalDropout, mask_packing
-from pyelmo.tasks.task import padded
+from pyelmo.tasks.task import TextNumbers, padded
 from pyelmo.text.characters import Alphabet, encode_rows
 
-KEPT = 500_000  # words and texts that are remembered
+KEPT = 500_000  # words whose rows are remembered
 
 
 class TaggerNetwork(nn.Module):
@@ -82,20 +83,17 @@ class CharacterRows:
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
         self.numbers: dict[str, int] = {}
-        self.texts: dict[Words, npt.NDArray[np.int64]] = {}  # the numbers of their words
+        self.texts = TextNumbers(self.numbers.__getitem__)
         self.table = np.empty((0, alphabet.max_length), dtype=np.int32)  # has room for more words than are known
 
     def __call__(self, texts: Sequence[Words]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:  # (U, C), (N,)
         """The rows of the distinct words, in the order in which they come first, and which of them each word has."""
-        if max(len(self.numbers), len(self.texts)) > KEPT:
+        if len(self.numbers) > KEPT:
             self.numbers.clear()
             self.texts.clear()
-        new = [words for words in texts if words not in self.texts]
-        self._learn(list(dict.fromkeys(word for words in new for word in words if word not in self.numbers)))
-        for words in new:
-            self.texts[words] = np.array([self.numbers[word] for word in words], dtype=np.int64)
-        numbers = np.concatenate([self.texts[words] for words in texts])
-        distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        unknown = chain.from_iterable(text for text in texts if text not in self.texts.known)
+        self._learn([word for word in dict.fromkeys(unknown) if word not in self.numbers])
+        distinct, first, inverse = np.unique(self.texts(texts), return_index=True, return_inverse=True)
         order = first.argsort()  # not by number, which another history of batches would have made others
         places = np.empty_like(order)
         places[order] = np.arange(len(order))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -28,6 +29,7 @@ Answer = tuple[Any, ...]  # a label for each word or for all of them, a text, cl
 Raw = str | Sequence[str]  # a text as it is written, or in words
 TASKS = ("ner", "srl", "sentiment", "nli", "qa", "coref")  # one file each
 NOTHING = (".",)  # stands for the words of a text that has none
+KEPT = 1 << 24  # words of all texts whose numbers are remembered
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,28 @@ def padded(numbers: Iterable[int], lengths: Sequence[int], device: torch.device,
     values = np.full(places.shape, padding, dtype=np.int64)
     values[places] = np.fromiter(numbers, dtype=np.int64, count=sum(lengths))
     return torch.from_numpy(values).to(device, non_blocking=True)
+
+
+class TextNumbers:
+    """The numbers of the words of texts, text after text; a text is looked up once, until too many are kept."""
+
+    def __init__(self, number: Callable[[str], int]) -> None:
+        self.number = number
+        self.known: dict[Words, npt.NDArray[np.int64]] = {}
+        self.words = 0  # of all that are known
+
+    def __call__(self, texts: Sequence[Words]) -> npt.NDArray[np.int64]:  # (N,)
+        if self.words > KEPT:
+            self.clear()
+        for text in texts:
+            if text not in self.known:
+                self.known[text] = np.fromiter(map(self.number, text), np.int64, len(text))
+                self.words += len(text)
+        return np.concatenate([self.known[text] for text in texts])
+
+    def clear(self) -> None:
+        self.known.clear()
+        self.words = 0
 
 
 def read_examples(
