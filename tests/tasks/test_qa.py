@@ -20,7 +20,8 @@ PEOPLE, PLACES = ("Ann", "Bob", "Sue", "Max"), ("Paris", "New York", "Seoul", "R
 WHO, WHERE = "Who lives there?", "Where is the house?"
 SMALL = [
     "training.epochs=25", "training.patience=25", "training.lr=0.02", "training.batch=4", "training.optimiser=adam",
-    "training.halve_after=0", "words.dim=8", "words.min_count=1", "network.hidden=8", "network.dropout=0.0", "network.characters=6",
+    "training.halve_after=0", "words.dim=8", "words.min_count=1", "network.hidden=8", "network.dropout=0.0",
+    "network.characters=6",
 ]  # fmt: skip
 
 
