@@ -1,16 +1,20 @@
-"""Writes that leave the old file or none, never half of one."""
+"""Writes that leave the old file or none, never half of one; and one process at a time in a folder."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from pyelmo.errors import OutputError
+
+_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -67,6 +71,27 @@ def write_text(path: str | Path, text: str) -> None:
     """Replace a text file in one step."""
     with atomic_path(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time works in a folder. The lock goes with the process, however that ends."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(f"{folder}: another process is at work here. Wait for its end.") from None
+        except OSError:
+            _log.debug("%s: its file system has no locks", folder)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _is_about_another_file(error: OSError, path: Path, temporary: Path) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import TOLERANCE, make_embedder, torch, worst
+from support import TOLERANCE, locks, make_embedder, torch, worst
 
 from pyelmo.embed import inputs
 from pyelmo.embed.bulk import embed_corpus
@@ -22,6 +22,7 @@ from pyelmo.embed.engine import WordTable
 from pyelmo.embed.store import FORMATS, read_embeddings
 from pyelmo.embed.store_formats import ParquetSink
 from pyelmo.errors import FormatError, InputError, MissingExtraError, NotFoundError, OutputError
+from pyelmo.files import locked
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
 
@@ -163,22 +164,11 @@ def test_a_folder_with_other_files_is_never_touched(tmp_path, text, model):
     assert (tmp_path / "out" / "part-00000.parquet").read_text() == "mine"
 
 
+@locks
 def test_two_jobs_at_once_in_a_folder_are_refused(tmp_path, text, model):
-    fcntl = pytest.importorskip("fcntl")
     (tmp_path / "out").mkdir()
-    with open_folder(tmp_path / "out") as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with pytest.raises(OutputError, match="another job is at work"):
-            embed_corpus([text], tmp_path / "out", model=model)
-
-
-@contextlib.contextmanager
-def open_folder(path: Path):
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    with locked(tmp_path / "out"), pytest.raises(OutputError, match="another process is at work"):
+        embed_corpus([text], tmp_path / "out", model=model)
 
 
 def test_a_full_disk_keeps_what_is_done(tmp_path, text, model, monkeypatch):

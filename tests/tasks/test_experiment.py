@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from support import make_embedder
+from support import locks, make_embedder
 
 import pyelmo
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
+from pyelmo.files import locked
 from pyelmo.probes.encoders import NamedEncoder
 from pyelmo.tasks import fit, load
 from pyelmo.tasks.experiment import some, train
@@ -288,6 +289,20 @@ def test_a_fraction_holds_a_smaller_one_and_differs_by_seed():
     assert (len(tenth), set(tenth) < set(half)) == (10, True)
     assert tenth != some(examples, 0.1, 2)
     assert some(examples, 1.0, 1) == examples
+
+
+@locks
+def test_two_trainings_of_a_seed_at_once_are_refused(ner_data, tmp_path):
+    folder = tmp_path / "run" / "seed-1"
+    train(plan(ner_data), tmp_path / "run")
+    with locked(folder):
+        for force in (False, True):
+            with pytest.raises(OutputError, match="seed-1: another process is at work"):
+                train(plan(ner_data), tmp_path / "run", force=force)
+    assert (folder / "result.json").is_file()
+    (folder / "result.json").unlink()
+    with locked(folder):
+        assert len(train(replace(plan(ner_data), first_seed=2), tmp_path / "run")) == 1
 
 
 def test_a_finished_run_gets_more_seeds_and_refuses_other_settings(ner_data, tmp_path):

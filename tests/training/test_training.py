@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from support import GOLDEN, fixture_folder
+from support import GOLDEN, fixture_folder, locks
 
 import pyelmo
 from pyelmo.config import WordConfig, to_dict
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
+from pyelmo.files import locked
 from pyelmo.text.prepare import prepare
 from pyelmo.training import checkpoint
 from pyelmo.training.evaluate import perplexity
@@ -252,6 +253,15 @@ def test_a_folder_of_another_run_is_not_touched(corpus, tmp_path):
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(OutputError, match="not a training run"):
         pretrain(corpus, tmp_path / "mine", recipe())
+
+
+@locks
+def test_two_trainings_at_once_in_a_folder_are_refused(corpus, tmp_path):
+    pretrain(corpus, tmp_path / "run", recipe())
+    before = weights(tmp_path / "run")
+    with locked(tmp_path / "run"), pytest.raises(OutputError, match="another process is at work"):
+        pretrain(corpus, tmp_path / "run", recipe(), force=True)
+    assert all(torch.equal(weights(tmp_path / "run")[name], tensor) for name, tensor in before.items())
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(corpus, tmp_path, monkeypatch):

@@ -13,10 +13,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import logging
-import os
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,16 +26,14 @@ from pyelmo.embed.store import JOB, format_of, part_name
 from pyelmo.embed.task import Task
 from pyelmo.embed.workers import KEPT, Advance, Part, Work, import_ray, on_ray, processes
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import check_output, write_text
+from pyelmo.files import check_output, locked, write_text
 from pyelmo.formats.pretrained import checksum
 
 PART_SENTENCES = 5000
 ENGINES = {"processes": processes, "ray": on_ray}
 VERSION = 1
-
 WARM_CHARACTERS = 2**20  # of the text, in which the commonest words are counted
 WARM_BATCH = 512  # words encoded at once
-_log = logging.getLogger(__name__)
 # Settings that have no part in what a vector is.
 _FREE = ("model", "options", "vocab", "device", "batch_size", "threads")
 
@@ -116,7 +111,7 @@ def _run(work: Work, part_sentences: int, workers: int, engine: str, *, progress
     ]
     job = _describe(work, embedder, found, part_sentences)
     folder.mkdir(exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         _begin(folder, job, force=force)
         missing = [part for part in parts if not (folder / part_name(part.number, work.task.format)).exists()]
         done = found.sentences - sum(part.count for part in missing)
@@ -231,27 +226,6 @@ def _differences(path: Path, job: dict[str, Any]) -> list[str]:
         if key not in ("inputs", "model", "parts", "sentences") and old.get(key) != value:
             differences.append(f"{key}: {old.get(key)} then, {value} now")
     return differences
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One job at a time in a folder. The lock goes with the process, however that ends."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(f"{folder}: another job is at work here. Wait for its end.") from None
-        except OSError:
-            _log.debug("%s: its file system has no locks", folder)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

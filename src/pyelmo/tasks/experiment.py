@@ -24,7 +24,7 @@ import torch
 from pyelmo.config import to_dict
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import sha256, write_text
+from pyelmo.files import locked, sha256, write_text
 from pyelmo.probes.encoders import NamedEncoder, identity
 from pyelmo.probes.figures import versions
 from pyelmo.tasks import cache
@@ -106,8 +106,10 @@ def train(
     seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
     for seed in seeds:
         folder = output / f"seed-{seed}"
-        if not (folder / RESULT).is_file():
-            folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        with locked(folder):
+            if (folder / RESULT).is_file():
+                continue
             for unfinished in folder.glob(".*.part"):  # what a killed run was writing
                 shutil.rmtree(unfinished, ignore_errors=True)
             _train_seed(material, seed, folder, Report(folder, say, tensorboard=tensorboard), device, progress)
@@ -243,7 +245,8 @@ def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *,
     place = output / RUN
     if place.is_file() and force:
         for folder in output.glob("seed-*"):
-            shutil.rmtree(folder)
+            with locked(folder):
+                shutil.rmtree(folder)
         place.unlink()
     # Looked at before run.json is: where seeds of one run begin at once, what another has made follows its run.json.
     other = output.is_dir() and any(not entry.name.startswith(f".{RUN}.") for entry in output.iterdir())

@@ -18,7 +18,7 @@ import torch
 
 from pyelmo.config import ModelConfig, to_dict
 from pyelmo.errors import ConfigError, DivergedError, InputError, OutputError
-from pyelmo.files import write_text
+from pyelmo.files import locked, write_text
 from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
@@ -100,38 +100,53 @@ def run(
     """Train any model on a corpus in a folder of its own."""
     if processes.count > 1 and config.minutes is not None:
         raise ConfigError("training.minutes: several processes keep no common time; give words or epochs as the budget")
-    if processes.first:
-        _open_folder(output, settings, force=force)
-    processes.wait()
-    report = Report(output, say, tensorboard=tensorboard, active=processes.first)
-    corpus.verify()
-    model.bilm.to(processes.device)
-    tables = type_tables(corpus, model.bilm, model.lexicon, processes)
-    trainer = Trainer(model.bilm, tables, config, processes, only_softmax=only_softmax)
-    stream = open_stream(corpus, config, processes)
-    start = checkpoint.Position(0, 0, 0.0, stream.state(), settings)
-    found = checkpoint.latest(output)
-    if found is not None:
-        start = checkpoint.read_position(found)
-        checkpoint.restore(found, trainer, start.step)
-        stream.restore(start.streams)
-        report.note(f"going on from step {start.step:,}", step=start.step)
-    valid = valid_documents(corpus)
-    feed = Feed(stream, model.bilm.config.directions, processes.device)
-    try:
-        with _signals() as stopped:
-            return _Run(model, trainer, output, report, valid, settings, corpus.manifest.train).run(
-                feed, start, stopped
-            )
-    finally:
-        feed.close()
+    with _opened(output, settings, processes, force=force):
+        report = Report(output, say, tensorboard=tensorboard, active=processes.first)
+        corpus.verify()
+        model.bilm.to(processes.device)
+        tables = type_tables(corpus, model.bilm, model.lexicon, processes)
+        trainer = Trainer(model.bilm, tables, config, processes, only_softmax=only_softmax)
+        stream = open_stream(corpus, config, processes)
+        start = checkpoint.Position(0, 0, 0.0, stream.state(), settings)
+        found = checkpoint.latest(output)
+        if found is not None:
+            start = checkpoint.read_position(found)
+            checkpoint.restore(found, trainer, start.step)
+            stream.restore(start.streams)
+            report.note(f"going on from step {start.step:,}", step=start.step)
+        valid = valid_documents(corpus)
+        feed = Feed(stream, model.bilm.config.directions, processes.device)
+        try:
+            with _signals() as stopped:
+                return _Run(model, trainer, output, report, valid, settings, corpus.manifest.train).run(
+                    feed, start, stopped
+                )
+        finally:
+            feed.close()
+
+
+@contextlib.contextmanager
+def _opened(output: Path, settings: dict[str, Any], processes: Processes, *, force: bool) -> Iterator[None]:
+    """The folder of a run, for the processes of one run alone."""
+    with contextlib.ExitStack() as held:
+        if processes.first:
+            if output.is_file():
+                raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
+            try:
+                output.mkdir(exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"{output}: cannot be made: {error.strerror}") from error
+            held.enter_context(locked(output))
+            _open_folder(output, settings, force=force)
+        processes.wait()
+        yield
 
 
 def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None:
-    """Make the run's folder, or make sure that it belongs to a run with these settings."""
+    """Make sure that a folder is new or belongs to a run with these settings."""
     recipe = output / "recipe.json"
     text = json.dumps(settings, indent=1) + "\n"
-    begun = output.is_dir() and checkpoint.latest(output) is not None
+    begun = checkpoint.latest(output) is not None
     if recipe.is_file() and (force or not begun):  # a run that failed before its first checkpoint lost nothing
         for path in (*output.glob(checkpoint.PATTERN), output / "log.jsonl"):
             path.unlink(missing_ok=True)
@@ -139,12 +154,8 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
         raise OutputError(
             f"{output}: holds a run with other settings. Choose another folder, or pass --force to restart."
         )
-    elif output.is_file() or (output.is_dir() and not recipe.is_file() and any(output.iterdir())):
+    elif not recipe.is_file() and any(output.iterdir()):
         raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
-    try:
-        output.mkdir(exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{output}: cannot be made: {error.strerror}") from error
     for part in output.glob(".*.part"):  # what a killed run was writing
         shutil.rmtree(part, ignore_errors=True)
     write_text(recipe, text)
