@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pyelmo.tasks.bcn_network import BcnNetwork
 from pyelmo.tasks.recurrent import BiGru, BiLstm, VariationalDropout, gru_recurrence, pack
+from pyelmo.tasks.representation import Rows
 from pyelmo.tasks.srl_network import SrlNetwork
 from pyelmo.tasks.tagger_network import CharacterFeatures, CharacterRows, TaggerNetwork
 from pyelmo.tasks.task import TextNumbers
@@ -265,6 +266,11 @@ def test_a_word_s_row_is_made_once_and_is_that_of_the_alphabet(monkeypatch):
     assert places.tolist() == [0, 1]
     monkeypatch.setattr("pyelmo.tasks.tagger_network.KEPT", 1)
     assert rows([("be",)])[0].tolist() == [8 * [7]]  # forgotten
+
+
+def test_a_word_stands_in_the_table_by_itself_or_in_small_letters():
+    rows = Rows(["the", "Cat"])
+    assert [rows[word] for word in ("the", "The", "Cat", "cat", "dog")] == [1, 1, 2, 0, 0]
 
 
 def test_the_numbers_of_a_text_are_looked_up_once_until_too_many_are_kept(monkeypatch):

@@ -49,8 +49,7 @@ class TaskModel(nn.Module):
         self.task, self.recipe, self.vocabularies, self.shape = task, recipe, vocabularies, shape
         self.representation = Representation(table, recipe.words, shape, recipe.elmo)
         self.network = task.build(recipe, self.representation.sizes, vocabularies)
-        rows = Rows(zip(vocabularies["words"], range(1, 1 + len(vocabularies["words"])), strict=True))
-        self.rows = TextNumbers(rows.__getitem__)
+        self.rows = TextNumbers(Rows(vocabularies["words"]).__getitem__)
         self.layers: Layers | None = None
         self.bilm: nn.Module | None = None
         self.embedder: Embedder | None = None

@@ -115,6 +115,9 @@ def word_table(
 class Rows(dict[str, int]):
     """Where a word stands in the table: by itself, in small letters, or at 0 with all unknown ones."""
 
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(zip(words, range(1, 1 + len(words)), strict=True))
+
     def __missing__(self, word: str) -> int:
         return self.get(word.lower(), 0)
 
