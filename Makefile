@@ -20,7 +20,7 @@ check: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.venv/installed: pyproject.toml setup.py constraints.txt src/pyelmo/kernels/cpu.c src/pyelmo/kernels/cpu_isa.h
+.venv/installed: pyproject.toml setup.py constraints.txt src/pyelmo/kernels/cpu/cpu.c src/pyelmo/kernels/cpu/cpu_isa.h
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

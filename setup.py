@@ -5,9 +5,9 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "pyelmo.kernels._cpu",
-            ["src/pyelmo/kernels/cpu.c"],
-            depends=["src/pyelmo/kernels/cpu_isa.h"],
+            "pyelmo.kernels.cpu._cpu",
+            ["src/pyelmo/kernels/cpu/cpu.c"],
+            depends=["src/pyelmo/kernels/cpu/cpu_isa.h"],
             # Neither flag changes a result: they let the compiler use vectors where it need not set errno or trap.
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"],
             optional=True,

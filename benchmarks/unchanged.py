@@ -22,13 +22,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
 import numpy as np
-from report import machine
 
 import pyelmo
+from pyelmo.provenance import machine
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 SENTENCES, BULK_SENTENCES = 1000, 2000
@@ -47,14 +44,13 @@ def sentences(language: str, count: int, seed: int) -> list[list[str]]:
     vocab = Path(pyelmo.__file__).parent / "models" / language / "vocab.txt"
     words = vocab.read_text("utf-8").split("\n")[4:20_000]
     drawn = random.Random(seed)
-    return [
-        [words[int(len(words) * drawn.random() ** 3)] for _ in range(drawn.randint(1, 40))] for _ in range(count)
-    ]
+    return [[words[int(len(words) * drawn.random() ** 3)] for _ in range(drawn.randint(1, 40))] for _ in range(count)]
 
 
 def elmo(*arguments: str | Path) -> str:
     command = [sys.executable, "-m", "pyelmo", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: {done.stderr}")
     return done.stdout
@@ -104,7 +100,9 @@ def golden_sets(temporary: Path) -> dict[str, str]:
     models = sorted((GOLDEN / "allennlp-outputs" / "models").iterdir())
     models += [GOLDEN / "many-langs" / "model"]
     models += sorted(path for path in (GOLDEN / "bilm-tf-training").iterdir() if path.is_dir())
-    models += [Path(extra) / "allennlp-fixture" / "lm_weights.hdf5", Path(extra) / "bilm-tf-fixture" / "model"] if extra else []
+    if extra:
+        folders = (Path(extra) / "allennlp-fixture", Path(extra) / "bilm-tf-fixture" / "model")
+        models += [folder / "lm_weights.hdf5" for folder in folders]
     for folder in models:
         for source in [folder, folder / "weights.hdf5"]:
             if not source.exists():

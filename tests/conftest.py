@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import GOLDEN, make_embedder
+from task_support import NAMES, sentences
 
 from pyelmo.embed.embedder import Embedder
 
@@ -25,3 +27,17 @@ def clip_model() -> Path:
 @pytest.fixture
 def tiny() -> Embedder:
     return make_embedder()
+
+
+@pytest.fixture(scope="session")
+def ner_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """train.conll, dev.conll, test.conll, a small ELMo in LM and static vectors."""
+    folder = tmp_path_factory.mktemp("ner")
+    for seed, (part, count) in enumerate({"train": 48, "dev": 12, "test": 12}.items()):
+        (folder / f"{part}.conll").write_text(sentences(count, seed), "utf-8")
+    make_embedder().save(folder / "LM")
+    words = sorted({word.lower() for names in NAMES.values() for name in names for word in name.split()})
+    rows = np.random.default_rng(0).normal(size=(len(words), 4))
+    text = "".join(f"{word} {' '.join(f'{x:.3f}' for x in row)}\n" for word, row in zip(words, rows, strict=True))
+    (folder / "vectors.txt").write_text(text, "utf-8")
+    return folder

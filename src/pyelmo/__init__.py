@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from pyelmo.version import __version__ as __version__
 
 # Names are imported when first used, so that `import pyelmo` and `elmo --help` load no torch.
 _WHERE = {

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import overload
 
 from pyelmo.errors import OutputError
 
@@ -110,6 +111,21 @@ def _sync(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@overload
+def absolute(name: str | os.PathLike[str]) -> str: ...
+
+
+@overload
+def absolute(name: None) -> None: ...
+
+
+def absolute(name: str | os.PathLike[str] | None) -> str | None:
+    """Return the full path of a file that exists; other names (a bundled model, a Hub id) as they are."""
+    if name is None:
+        return None
+    return str(Path(name).resolve() if Path(name).exists() else name)
 
 
 def sha256(path: Path) -> str:

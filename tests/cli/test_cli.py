@@ -21,7 +21,7 @@ import torch
 
 import pyelmo
 from pyelmo.cli import VERBS, build_parser, main
-from pyelmo.embed.store import read_embeddings
+from pyelmo.embed.files.store import read_embeddings
 
 TEXT = Path(__file__).parents[1] / "banks.txt"
 
@@ -175,7 +175,7 @@ def test_convert_and_inspect(here, capsys):
 
 
 def test_models_lists_the_box_and_prints_a_card(here, capsys, monkeypatch):
-    monkeypatch.setattr("pyelmo.formats.source.BOX", here / "box")
+    monkeypatch.setattr("pyelmo.formats.resolve.BOX", here / "box")
     Path("box").mkdir()
     assert main(["models"]) == 0
     assert capsys.readouterr().out == ""

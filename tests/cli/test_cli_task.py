@@ -14,7 +14,7 @@ import pytest
 from support import make_embedder
 
 from pyelmo.cli import main
-from pyelmo.cli.task import EXAMPLES
+from pyelmo.cli.tasks.task import EXAMPLES
 
 WORDS = {"Ann": "B-PER", "Lee": "I-PER", "saw": "O", "Paris": "B-LOC", ".": "O"}
 LABELLED = "".join(f"{word}\t{label}\n" for word, label in WORDS.items()) + "\n"
@@ -84,7 +84,7 @@ def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
 
 
 def test_predict_loads_nothing_but_what_answers_need(here):
-    others = "h5py matplotlib gensim scipy triton torch._dynamo pyelmo.training pyelmo.tasks.experiment"
+    others = "h5py matplotlib gensim scipy triton torch._dynamo pyelmo.training pyelmo.tasks.harness.experiment"
     code = (
         "import sys; from pyelmo.cli import main; assert main(['task', 'predict', 'run', 'Ann saw.']) == 0\n"
         f"assert not set({others!r}.split()) & set(sys.modules)"
@@ -196,7 +196,7 @@ def test_a_stopped_training_says_how_to_go_on(here, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyelmo.tasks.fit._step", stop)
+    monkeypatch.setattr("pyelmo.tasks.harness.fit._step", stop)
     data = ["--data", "train.conll", "dev.conll"]
     assert main(["task", "train", "ner", *data, "--encoder", "none", "-o", "stopped", *FAST]) == 130
     assert "interrupted; the same command goes on with stopped" in capsys.readouterr().err
@@ -227,6 +227,6 @@ def test_a_stopped_table_says_how_to_go_on(here, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyelmo.tasks.table1.run_jobs", stop)
+    monkeypatch.setattr("pyelmo.experiments.table1.run_jobs", stop)
     assert main(["task", "table1", "plan.toml", "--data", ".", "-o", "out"]) == 130
     assert "interrupted; the same command goes on with out" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyelmo.cli import main
-from pyelmo.cli.vectors import EXAMPLES
+from pyelmo.cli.train.vectors import EXAMPLES
 from pyelmo.vectors.static import StaticVectors
 
 TEXT = Path(__file__).parents[1] / "banks.txt"

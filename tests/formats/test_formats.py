@@ -18,7 +18,7 @@ from support import GOLDEN, TINY, make_embedder
 import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import FormatError, MissingExtraError, NotFoundError, OutputError, UnsafeFileError
-from pyelmo.formats import source
+from pyelmo.formats import resolve
 from pyelmo.formats.describe import describe
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
@@ -112,7 +112,7 @@ def test_a_model_knows_its_language(tiny, tmp_path):
     assert tiny.tokenise("I don't") == ["I", "don", "'", "t"]
     tiny.pretrained.language = "en"
     tiny.save(tmp_path / "native")
-    assert describe(source.read(tmp_path / "native"))["language"] == "en"
+    assert describe(resolve.read(tmp_path / "native"))["language"] == "en"
     model = pyelmo.load(tmp_path / "native")
     assert model.tokenise("I don't") == pickle.loads(pickle.dumps(model)).tokenise("I don't") == ["I", "do", "n't"]
     assert pyelmo.load(tmp_path / "native", language="general").tokenise("I don't") == ["I", "don", "'", "t"]
@@ -313,7 +313,7 @@ def test_a_hub_id_is_downloaded_or_says_which_extra_it_needs(model, monkeypatch)
 
 def test_a_name_in_the_box_is_found(model, tmp_path, monkeypatch):
     pyelmo.load(model).save(tmp_path / "xx")
-    monkeypatch.setattr(source, "BOX", tmp_path)
+    monkeypatch.setattr(resolve, "BOX", tmp_path)
     assert pyelmo.load("xx").config.layers == 3
     assert pyelmo.load("xx").language == "general"
     with pytest.raises(NotFoundError, match=r"in the box \(xx\)"):

@@ -18,7 +18,7 @@ def test_the_cpu_runs_the_plain_reference():
 
 
 def test_a_gpu_without_triton_runs_the_plain_reference_and_says_so_once(monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "pyelmo.kernels.lstm", None)  # importing it fails
+    monkeypatch.setitem(sys.modules, "pyelmo.kernels.gpu.lstm", None)  # importing it fails
     kernels._works.cache_clear()
     try:
         with caplog.at_level(logging.WARNING, logger="pyelmo"):

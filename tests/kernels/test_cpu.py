@@ -7,8 +7,9 @@ import pytest
 import torch
 from support import TOLERANCE, worst
 
-from pyelmo.kernels import cpu, cpu_plain
-from pyelmo.kernels.quantise import Quantised, quantise
+from pyelmo.kernels.cpu import compiled as compiled_functions
+from pyelmo.kernels.cpu import plain as plain_functions
+from pyelmo.kernels.cpu.quantise import Quantised, quantise
 from pyelmo.model.char_cnn import conv_max
 from pyelmo.model.lstm import projected_lstm
 
@@ -16,7 +17,9 @@ FLOAT = TOLERANCE[torch.float32]
 
 
 HERE = [
-    name for number, name in enumerate(cpu.INSTRUCTION_SETS) if cpu.library() and cpu.library().elmo_supported(number)
+    name
+    for number, name in enumerate(compiled_functions.INSTRUCTION_SETS)
+    if compiled_functions.library() and compiled_functions.library().elmo_supported(number)
 ]
 
 
@@ -25,13 +28,13 @@ def compiled(request, monkeypatch):
     """cpu.py on one instruction set."""
     monkeypatch.setenv("PYELMO_CPU", request.param)
     forget()
-    yield cpu
+    yield compiled_functions
     monkeypatch.undo()
     forget()
 
 
 def forget():
-    for cached in (cpu.instruction_set, cpu.lanes):
+    for cached in (compiled_functions.instruction_set, compiled_functions.lanes):
         cached.cache_clear()
 
 
@@ -72,7 +75,7 @@ def test_an_lstm_equals_the_plain_one(compiled, precision, cells, inputs, projec
     live = live_rows(np.random.default_rng(1).integers(1, longest + 1, sentences))
     rows = random(live.sum(), inputs, scale=2.0)
     fast = lstm(compiled, precision, cells, inputs, projection, clips)[0].run(rows, live)
-    plain = lstm(cpu_plain, precision, cells, inputs, projection, clips)[0].run(rows, live)
+    plain = lstm(plain_functions, precision, cells, inputs, projection, clips)[0].run(rows, live)
     # In int8 the last bit of a float may decide between two of 255 levels, here and there.
     difference = np.abs(fast - plain)
     assert difference.max() <= (FLOAT if precision == "float32" else 0.03)
@@ -81,7 +84,7 @@ def test_an_lstm_equals_the_plain_one(compiled, precision, cells, inputs, projec
 
 def test_the_plain_lstm_equals_the_model_s():
     sentences, time, cells, inputs, projection, clips = 6, 7, 12, 8, 8, (0.5, 0.4)
-    layer, weights = lstm(cpu_plain, "float32", cells, inputs, projection, clips)
+    layer, weights = lstm(plain_functions, "float32", cells, inputs, projection, clips)
     values = random(sentences, time, inputs, scale=2.0)
     live = np.full(time, sentences)
     got = layer.run(np.ascontiguousarray(values.swapaxes(0, 1)).reshape(-1, inputs), live)
@@ -117,7 +120,7 @@ def test_a_product_equals_the_plain_one(compiled, precision, rows, inputs, outpu
     values[0] = 0.0
     for bias in (None, random(outputs)):
         fast = compiled.linear(compiled.Matrix(weights), bias, values)
-        assert worst(fast, cpu_plain.linear(cpu_plain.Matrix(weights), bias, values)) <= FLOAT
+        assert worst(fast, plain_functions.linear(plain_functions.Matrix(weights), bias, values)) <= FLOAT
 
 
 def test_int8_products_are_within_a_percent_of_float32(compiled):
@@ -140,7 +143,7 @@ def test_a_highway_equals_the_plain_one(compiled, count):
     transform, gate, fast = random(count, seed=1), random(count, seed=2, scale=8.0), random(count, seed=3)
     plain = fast.copy()
     compiled.highway(transform, gate, fast)
-    cpu_plain.highway(transform, gate, plain)
+    plain_functions.highway(transform, gate, plain)
     assert worst(fast, plain) <= FLOAT
 
 
@@ -155,7 +158,7 @@ def test_character_features_equal_the_plain_ones(compiled, activation):
     filters = [random(count, width * size, scale=0.4) for width, count in banks]
     biases = [random(count) for _, count in banks]
     fast = compiled.CharFeatures(table, filters, biases, activation).run(chars)
-    assert worst(fast, cpu_plain.CharFeatures(table, filters, biases, activation).run(chars)) <= FLOAT
+    assert worst(fast, plain_functions.CharFeatures(table, filters, biases, activation).run(chars)) <= FLOAT
     weights = [torch.from_numpy(bank.reshape(len(bank), -1, size)).transpose(1, 2) for bank in filters]
     maxima = conv_max(
         torch.from_numpy(chars), torch.from_numpy(table), weights, list(map(torch.from_numpy, biases)), None

@@ -8,7 +8,7 @@ from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kerne
 from torch import Tensor, nn
 
 pytest.importorskip("triton")
-from pyelmo.kernels.char_cnn import fast_conv_max
+from pyelmo.kernels.gpu.char_cnn import fast_conv_max
 from pyelmo.model.char_cnn import conv_max
 
 pytestmark = [pytest.mark.gpu, needs_kernels]

@@ -8,10 +8,10 @@ from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kerne
 from torch import Tensor
 
 from pyelmo.kernels import plain_only
-from pyelmo.tasks.recurrent import BiGru, gru_recurrence
+from pyelmo.model.recurrent import BiGru, gru_recurrence
 
 pytest.importorskip("triton")
-from pyelmo.kernels.gru import TILES, fast_gru_recurrence
+from pyelmo.kernels.gpu.gru import TILES, fast_gru_recurrence
 
 pytestmark = [pytest.mark.gpu, needs_kernels]
 

@@ -7,10 +7,10 @@ import torch
 from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kernels
 from torch import Tensor
 
-from pyelmo.tasks.highway_lstm import HighwayLayer, highway_lstm, highway_recurrence
+from pyelmo.model.highway_lstm import HighwayLayer, highway_lstm, highway_recurrence
 
 pytest.importorskip("triton")
-from pyelmo.kernels.highway_lstm import TILES, fast_highway_recurrence
+from pyelmo.kernels.gpu.highway_lstm import TILES, fast_highway_recurrence
 
 pytestmark = [pytest.mark.gpu, needs_kernels]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from pyelmo.model.lstm import projected_lstm
 
 pytest.importorskip("triton")
-from pyelmo.kernels.lstm import fast_projected_lstm
+from pyelmo.kernels.gpu.lstm import fast_projected_lstm
 
 pytestmark = [pytest.mark.gpu, needs_kernels]
 

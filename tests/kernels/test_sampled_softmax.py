@@ -9,7 +9,7 @@ import torch
 from parity import DEVICE, INTERPRETED, TOLERANCE, check, needs_kernels
 from torch import Tensor
 
-from pyelmo.kernels.softmax import (
+from pyelmo.kernels.gpu.softmax import (
     Negatives,
     draw_negatives,
     fast_sampled_nll,

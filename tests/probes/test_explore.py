@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from pyelmo import plots
+from pyelmo.encoders.base import WordInContext
 from pyelmo.errors import InputError, OutputError
-from pyelmo.probes import explore, svg
-from pyelmo.probes.encoder import Place
+from pyelmo.probes import explore
 
 
 def places(*sentences, language="en"):
@@ -44,7 +45,11 @@ def test_a_word_that_is_not_clear_is_asked_for(sentences, message):
         explore.find_places(sentences, "en")
 
 
-OCCURRENCES = [Place(["<i>", "bank", "&", "배"], 1), Place(["bank"], 0), Place(["a", "$b$", "bank"], 2)]
+OCCURRENCES = [
+    WordInContext(["<i>", "bank", "&", "배"], 1),
+    WordInContext(["bank"], 0),
+    WordInContext(["a", "$b$", "bank"], 2),
+]
 VECTORS = np.array([[[1, 0], [0, 2], [3, 3]], [[1, 0], [1, 0], [1, 0]]], dtype=np.float32)  # (L, N, D)
 
 
@@ -113,13 +118,13 @@ def test_png_needs_an_extra_or_is_a_picture(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
     monkeypatch.undo()
     pytest.importorskip("matplotlib")
-    latin = explore.explore(embed, [*OCCURRENCES[1:], Place(["x", "bank"], 1)], 0, "bank")
+    latin = explore.explore(embed, [*OCCURRENCES[1:], WordInContext(["x", "bank"], 1)], 0, "bank")
     explore.write_map(latin, tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_labels_of_points_at_one_place_do_not_lie_on_each_other():
-    drawn = ElementTree.fromstring(svg.point_map([(0, 0), (0, 0), (1, 1)], ["a", "b", "c"]))
+    drawn = ElementTree.fromstring(plots.point_map([(0, 0), (0, 0), (1, 1)], ["a", "b", "c"]))
     heights = sorted(float(text.get("y")) for text in drawn.iter("text"))
     assert min(b - a for a, b in itertools.pairwise(heights)) >= 14
 
@@ -134,4 +139,4 @@ def test_labels_of_points_at_one_place_do_not_lie_on_each_other():
     ],
 )
 def test_the_marks_of_an_axis_are_round_numbers(numbers, scale):
-    assert svg._scale(numbers) == pytest.approx(scale)
+    assert plots._scale(numbers) == pytest.approx(scale)

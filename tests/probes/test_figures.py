@@ -7,11 +7,12 @@ import json
 import numpy as np
 import pytest
 
+from pyelmo.encoders.base import Loaded
+from pyelmo.encoders.registry import NamedEncoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.probes import suite
-from pyelmo.probes.encoder import Loaded
-from pyelmo.probes.encoders import NamedEncoder
-from pyelmo.probes.figures import Measurement, measure, plain_command
+from pyelmo.probes.figures import Measurement, measure
+from pyelmo.provenance import plain_command
 
 
 def never():

@@ -8,9 +8,9 @@ import unicodedata
 import numpy as np
 import pytest
 
+from pyelmo.encoders.base import WordInContext
 from pyelmo.errors import InputError
 from pyelmo.probes import typos
-from pyelmo.probes.encoder import Place
 
 SENTENCES = [["The", "house", "stood", "."], ["우리", "학교에서", "왔다"], ["a", "1234", "it's"], ["Zebras", "run"]]
 
@@ -59,7 +59,7 @@ def embed(sentences):
 
 
 def typo(kind, right, wrong):
-    return typos.Typo(kind, Place([right, "x"], 0), Place([wrong, "x"], 0))
+    return typos.Typo(kind, WordInContext([right, "x"], 0), WordInContext([wrong, "x"], 0))
 
 
 CASES = [typo("swap", "house", "huose"), typo("drop", "mouse", "mose"), typo("drop", "house", "ouse")]

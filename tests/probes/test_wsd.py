@@ -12,7 +12,7 @@ from pyelmo.probes import wsd
 from pyelmo.probes.wsd_data import (
     Instance,
     Lemma,
-    Sentence,
+    WsdSentence,
     read_first_senses,
     read_semcor,
     read_senses,
@@ -172,8 +172,8 @@ def made_up(sentences):
         yield np.array([VECTORS[word] for word in words], dtype=np.float32).transpose(1, 0, 2)
 
 
-def one_word(word: str, sense: str, name: str = "", lemma: str = "bank") -> Sentence:
-    return Sentence([word], [Instance(name, Lemma(lemma, "n"), 0, 1, (sense,))])
+def one_word(word: str, sense: str, name: str = "", lemma: str = "bank") -> WsdSentence:
+    return WsdSentence([word], [Instance(name, Lemma(lemma, "n"), 0, 1, (sense,))])
 
 
 def test_each_layer_chooses_the_nearest_sense_and_unseen_lemmas_get_the_first():
@@ -200,7 +200,7 @@ def test_of_equally_near_senses_the_most_frequent_is_chosen():
 
 
 def test_a_word_of_several_words_has_their_mean():
-    training = [Sentence(["shore", "vault"], [Instance("", Lemma("bank", "n"), 0, 2, (RIVER,))])]
+    training = [WsdSentence(["shore", "vault"], [Instance("", Lemma("bank", "n"), 0, 2, (RIVER,))])]
     senses = wsd.sense_vectors(made_up, training)
     assert senses.vectors[0] == pytest.approx(np.array([[0.5**0.5, 0.5**0.5]]), abs=1e-6)
 
@@ -208,7 +208,7 @@ def test_a_word_of_several_words_has_their_mean():
 def test_nothing_to_learn_from_or_to_test_is_an_error():
     known = [one_word("shore", RIVER)]
     with pytest.raises(InputError, match="the training text has no annotated word"):
-        wsd.evaluate(made_up, [Sentence(["shore"], [])], known, {})
+        wsd.evaluate(made_up, [WsdSentence(["shore"], [])], known, {})
     with pytest.raises(InputError, match="the test set has no annotated word"):
         wsd.evaluate(made_up, known, [], {})
 

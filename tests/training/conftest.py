@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
-from pyelmo.text.prepare import prepare
-from pyelmo.training.recipe import Recipe, TrainingConfig
+from pyelmo.corpus.prepare import prepare
+from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
 
 TEXT = Path(__file__).parents[1] / "banks.txt"
 SMALL = ModelConfig(
@@ -24,11 +24,11 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
-def recipe(model: ModelConfig = SMALL, **training: object) -> Recipe:
+def recipe(model: ModelConfig = SMALL, **training: object) -> PretrainRecipe:
     settings = {
         "batch": 8, "steps": 10, "samples": 32, "optimiser": "adamw", "lr": 0.01, "clip_norm": 1.0, "dropout": 0.1,
         "words": 800, "report_every": 5, "checkpoint_every": 4, "validate_every": 1000,
     }  # fmt: skip
     if {"epochs", "minutes"} & training.keys():
         del settings["words"]
-    return Recipe(model=model, training=TrainingConfig(**{**settings, **training}))
+    return PretrainRecipe(model=model, training=TrainingConfig(**{**settings, **training}))

@@ -20,14 +20,15 @@ from support import GOLDEN, fixture_folder, locks
 
 import pyelmo
 from pyelmo.config import WordConfig, to_dict
+from pyelmo.corpus.prepare import prepare
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.files import locked
-from pyelmo.text.prepare import prepare
+from pyelmo.recipes import recipe_names
 from pyelmo.training import checkpoint
 from pyelmo.training.evaluate import perplexity
 from pyelmo.training.finetune import finetune
 from pyelmo.training.loop import pretrain
-from pyelmo.training.recipe import names_of_recipes, read_recipe
+from pyelmo.training.recipe import read_recipe
 
 from .conftest import SMALL, TEXT, recipe
 
@@ -172,7 +173,7 @@ def test_a_checkpoint_without_softmax_gets_one_and_adapts(corpus, tmp_path, clip
     assert (again.config.softmax, again.language) == (100, "en")
 
 
-@pytest.mark.parametrize("name", names_of_recipes())
+@pytest.mark.parametrize("name", recipe_names("pretrain"))
 def test_every_recipe_in_the_box_parses(name):
     assert read_recipe(name).training.batch > 0
 

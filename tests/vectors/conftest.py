@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pyelmo.text.prepare import prepare
+from pyelmo.corpus.prepare import prepare
 from pyelmo.vectors.static import StaticVectors
 
 # Four corners of a square: king - man + woman is queen exactly; the last two point elsewhere.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pyelmo.encoders.base import encode
 from pyelmo.errors import InputError
-from pyelmo.probes.encoder import encode
 from pyelmo.probes.senses import Occurrence, evaluate
 from pyelmo.vectors.fasttext import Subwords
 from pyelmo.vectors.static import StaticVectors

@@ -9,7 +9,7 @@ import pytest
 
 from pyelmo.errors import FormatError, NotFoundError
 from pyelmo.vectors import evaluate
-from pyelmo.vectors.evaluate import Score
+from pyelmo.vectors.evaluate import AnalogyScore
 from pyelmo.vectors.fasttext import Subwords
 from pyelmo.vectors.static import StaticVectors
 
@@ -39,17 +39,19 @@ def pairs(tmp_path):
 
 def test_analogies_by_section_with_totals_and_coverage(royal, questions):
     found = evaluate.analogies(royal, questions)
-    assert found.sections["royals"] == Score(right=2, known=3, questions=3)  # a word of the question is no answer
-    assert found.sections["gram1-none"] == Score(right=0, known=0, questions=1)
+    assert found.sections["royals"] == AnalogyScore(
+        right=2, known=3, questions=3
+    )  # a word of the question is no answer
+    assert found.sections["gram1-none"] == AnalogyScore(right=0, known=0, questions=1)
     assert found.sections["gram1-none"].accuracy is None
-    assert (found.semantic, found.syntactic) == (Score(2, 3, 3), Score(1, 1, 2))
-    assert found.total == Score(3, 4, 5)
+    assert (found.semantic, found.syntactic) == (AnalogyScore(2, 3, 3), AnalogyScore(1, 1, 2))
+    assert found.total == AnalogyScore(3, 4, 5)
     assert (found.total.accuracy, found.total.coverage) == (75, 80)
 
 
 def test_case_and_the_size_of_the_vocabulary_may_count(royal, questions):
-    assert evaluate.analogies(royal, questions, ignore_case=False).sections["royals"] == Score(1, 2, 3)
-    assert evaluate.analogies(royal, questions, vocab_size=3).total == Score(0, 1, 5)
+    assert evaluate.analogies(royal, questions, ignore_case=False).sections["royals"] == AnalogyScore(1, 2, 3)
+    assert evaluate.analogies(royal, questions, vocab_size=3).total == AnalogyScore(0, 1, 5)
 
 
 def test_of_spellings_that_differ_by_case_the_first_counts(questions):
@@ -60,7 +62,7 @@ def test_of_spellings_that_differ_by_case_the_first_counts(questions):
 
 def test_small_batches_change_nothing(royal, questions, monkeypatch):
     monkeypatch.setattr(evaluate, "_SCORES", 7)
-    assert evaluate.analogies(royal, questions).total == Score(3, 4, 5)
+    assert evaluate.analogies(royal, questions).total == AnalogyScore(3, 4, 5)
 
 
 def test_pairs_with_an_unknown_word_count_as_0_or_not_at_all(royal, pairs):

@@ -46,7 +46,7 @@ def test_lower_case_joins_spellings_and_rare_words_are_left_out(corpus):
 
 
 def test_every_word_of_the_corpus_is_read_in_every_epoch(corpus, monkeypatch):
-    from pyelmo.text.corpus import Corpus
+    from pyelmo.corpus.corpus import Corpus
     from pyelmo.vectors import train as module
 
     monkeypatch.setattr(module, "_BLOCK", 7)  # blocks end within a shard

@@ -12,6 +12,7 @@ import importlib
 import os
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Sequence
 
@@ -19,25 +20,36 @@ from pyelmo import __version__
 from pyelmo.errors import GPU_FULL, PyelmoError
 
 NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
-VERBS = (
-    "embed", "models", "convert", "inspect", "prepare", "pretrain", "finetune", "evaluate", "score", "predict",
-    "vectors", "neighbours", "explore", "probe", "task", "bench",
-)  # fmt: skip
+# The folder of each group of verbs, its title in `elmo --help`, and its verbs.
+GROUPS = {
+    "use": ("use a model", ("embed", "predict", "score", "explore", "neighbours")),
+    "files": ("model files", ("models", "inspect", "convert")),
+    "train": ("train a model", ("prepare", "pretrain", "finetune", "vectors")),
+    "measure": ("measure", ("evaluate", "probe", "bench")),
+    "tasks": ("downstream tasks", ("task",)),
+}
+VERBS = tuple(name for _, names in GROUPS.values() for name in names)
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="elmo",
         description="ELMo: contextual word vectors from a bidirectional language model.",
-        epilog="example: elmo embed sentences.txt -o vectors.hdf5 --model en",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pyelmo {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name in VERBS:
-        module = importlib.import_module(f"pyelmo.cli.{name}")
-        verb = verbs.add_parser(name, help=module.HELP, description=module.HELP, epilog=f"example: {module.EXAMPLE}")
-        module.add_arguments(verb)
-        verb.set_defaults(run=module.run)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, help="one of those listed below")
+    lines: list[str] = []
+    for folder, (title, names) in GROUPS.items():
+        lines += ["", f"{title}:"]
+        for name in names:
+            module = importlib.import_module(f"pyelmo.cli.{folder}.{name}")
+            verb = verbs.add_parser(name, description=module.HELP, epilog=f"example: {module.EXAMPLE}")
+            module.add_arguments(verb)
+            verb.set_defaults(run=module.run)
+            lines += textwrap.wrap(module.HELP, 96, initial_indent=f"  {name:12}", subsequent_indent=" " * 14)
+    example = "example: elmo embed sentences.txt -o vectors.hdf5 --model en"
+    parser.epilog = "\n".join([*lines[1:], "", "`elmo VERB --help` describes a verb and its options.", example])
     return parser
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError
 from pyelmo.files import atomic_path
-from pyelmo.formats import source
+from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.hdf5 import create_hdf5
 from pyelmo.model import elmo as model
@@ -240,7 +240,7 @@ class ElmoEmbedder:
 def _pretrained(options: str | os.PathLike[str] | None, weights: str | os.PathLike[str] | None) -> Pretrained:
     if weights is None:
         raise InputError("weight_file is needed: AllenNLP's default download is gone")
-    return source.read(Path(weights), options=None if options is None else Path(options))
+    return resolve.read(Path(weights), options=None if options is None else Path(options))
 
 
 def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each distinct row once

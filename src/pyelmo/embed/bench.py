@@ -24,7 +24,7 @@ from pyelmo.config import CharConfig, LstmConfig, ModelConfig
 from pyelmo.embed.embedder import Embedder, Precision, load
 from pyelmo.errors import InputError, PyelmoError
 from pyelmo.formats.pretrained import Pretrained
-from pyelmo.kernels import cpu
+from pyelmo.kernels.cpu import compiled
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
@@ -206,8 +206,8 @@ def _one_sentence(model: Embedder, sentences: list[list[str]], seconds: float) -
 
 def _instructions(device: torch.device) -> str:
     """Which of the compiled functions run here."""
-    number = cpu.instruction_set() if device.type == "cpu" else None
-    return "torch's" if number is None else cpu.INSTRUCTION_SETS[number]
+    number = compiled.instruction_set() if device.type == "cpu" else None
+    return "torch's" if number is None else compiled.INSTRUCTION_SETS[number]
 
 
 def _arithmetic_limit(device: torch.device, dtype: torch.dtype) -> float:

@@ -17,16 +17,16 @@ import numpy.typing as npt
 import torch
 
 from pyelmo.config import ModelConfig
-from pyelmo.embed.engine import Engine, Pending, WordTable
-from pyelmo.embed.engine_cpu import CpuEngine
-from pyelmo.embed.engine_torch import TorchEngine
+from pyelmo.embed.engines.base import Engine, Pending, WordTable
+from pyelmo.embed.engines.cpu import CpuEngine
+from pyelmo.embed.engines.torch import TorchEngine
 from pyelmo.embed.layers import LayerChoice, check_pooling, layer_picker, pool
 from pyelmo.errors import InputError
-from pyelmo.formats import source as formats
+from pyelmo.formats import resolve as formats
 from pyelmo.formats.native import quantised
 from pyelmo.formats.pretrained import Pretrained, Stored, Weights
-from pyelmo.kernels import cpu
-from pyelmo.kernels.quantise import Quantised
+from pyelmo.kernels.cpu import compiled
+from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
 from pyelmo.text.lexicon import Lexicon
@@ -140,7 +140,7 @@ class Embedder:
     def _new_engine(self) -> Engine:
         pretrained, int8 = self.pretrained, self.precision == "int8"
         # Asked in this order: whoever wants a GPU is not told about the CPU.
-        if self.device.type != "cpu" or not (cpu.available() or int8):
+        if self.device.type != "cpu" or not (compiled.available() or int8):
             bilm = self.bilm
             engine = TorchEngine(bilm, self.device, self.precision)
             self._built_from = _stamp(bilm)
@@ -157,7 +157,7 @@ class Embedder:
             return weight.detach().float().cpu().numpy()
 
         if int8:
-            cpu.tell_about_int8()
+            compiled.tell_about_int8()
         packed = CpuEngine(self.config, fetch, threads=self.threads)
         if isinstance(model, Weights):
             pretrained.model = Weights(self.config, _Packed(packed, model.stored), model.where)
@@ -241,7 +241,7 @@ class Embedder:
         engine = self._engine
         assert engine is not None
 
-        def finish(batch: _Batch) -> None:
+        def finish(batch: _PendingBatch) -> None:
             values = batch.pending.result()
             ends = batch.lengths.cumsum().tolist()
             inner = 0 if keep_boundaries else 1
@@ -257,7 +257,7 @@ class Embedder:
         rows_at_most = min(batch_size or engine.batch_rows, engine.batch_rows)
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
         window_tokens = max(WINDOW_BYTES // token_bytes, 2 * engine.batch_tokens)
-        under_way: deque[_Batch] = deque()
+        under_way: deque[_PendingBatch] = deque()
         windows: deque[_Window] = deque()
         for tokens in self._windows(sentences, window_tokens):
             windows.append(_Window([None] * len(tokens), len(tokens)))
@@ -269,7 +269,7 @@ class Embedder:
                 widths = lengths[rows]
                 own = np.arange(widths.sum()) + np.repeat(starts[rows] + widths - widths.cumsum(), widths)
                 pending = engine.submit(table, places[own], widths, pick, "float32" if pooling else dtype)
-                under_way.append(_Batch(windows[-1], rows, widths, pending))
+                under_way.append(_PendingBatch(windows[-1], rows, widths, pending))
                 if len(under_way) >= engine.depth:
                     finish(under_way.popleft())
             while windows and not windows[0].left:
@@ -333,7 +333,7 @@ class _Window:
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _PendingBatch:
     window: _Window
     rows: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]

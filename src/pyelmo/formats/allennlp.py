@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pyelmo.arrays import Float32Array
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import atomic_path, write_text
@@ -25,7 +25,6 @@ from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
-Array = npt.NDArray[np.float32]
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"
 
 
@@ -35,8 +34,8 @@ class Link:
 
     theirs: str
     ours: tuple[str, ...]
-    read: Callable[[Array], tuple[Array, ...]]
-    write: Callable[..., Array]
+    read: Callable[[Float32Array], tuple[Float32Array, ...]]
+    write: Callable[..., Float32Array]
     direction: int | None = None
 
 
@@ -108,14 +107,14 @@ def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int)
     cell, ours = naming.cell.format(direction=direction, layer=layer), f"lstm.layers.{layer}"
     size = config.lstm.dim
 
-    def read_kernel(kernel: Array) -> tuple[Array, Array]:  # (D + P, 4C) -> (4C, D), (4C, P)
+    def read_kernel(kernel: Float32Array) -> tuple[Float32Array, Float32Array]:  # (D + P, 4C) -> (4C, D), (4C, P)
         turned = _swap_gates(kernel.T)
         return turned[:, :-size], turned[:, -size:]
 
-    def write_kernel(inputs: Array, recurrent: Array) -> Array:
+    def write_kernel(inputs: Float32Array, recurrent: Float32Array) -> Float32Array:
         return _swap_gates(np.concatenate([inputs, recurrent], axis=1)).T
 
-    def read_bias(bias: Array) -> tuple[Array]:
+    def read_bias(bias: Float32Array) -> tuple[Float32Array]:
         return (_swap_gates(bias),)
 
     table = [
@@ -136,25 +135,25 @@ def _turned(theirs: str, ours: str) -> Link:  # their matrices multiply from the
     return Link(theirs, (ours,), lambda array: (array.T,), lambda array: array.T)
 
 
-def _swap_gates(array: Array) -> Array:
+def _swap_gates(array: Float32Array) -> Float32Array:
     """input, candidate, forget, output <-> input, forget, candidate, output, along the first axis."""
     first, second, third, fourth = np.split(array, 4)
     return np.concatenate([first, third, second, fourth])
 
 
-def _add_padding_row(table: Array) -> tuple[Array]:
+def _add_padding_row(table: Float32Array) -> tuple[Float32Array]:
     return (np.concatenate([np.zeros_like(table[:1]), table]),)
 
 
-def _drop_padding_row(table: Array) -> Array:
+def _drop_padding_row(table: Float32Array) -> Float32Array:
     return table[1:]
 
 
-def _read_filter(array: Array) -> tuple[Array]:  # (1, width, E, n) -> (n, E, width)
+def _read_filter(array: Float32Array) -> tuple[Float32Array]:  # (1, width, E, n) -> (n, E, width)
     return (array[0].transpose(2, 1, 0),)
 
 
-def _write_filter(array: Array) -> Array:
+def _write_filter(array: Float32Array) -> Float32Array:
     return array.transpose(2, 1, 0)[None]
 
 
@@ -236,7 +235,7 @@ def write_options(config: ModelConfig) -> dict[str, Any]:
 
 
 def read_linked(
-    config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Array], where: Path
+    config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Float32Array], where: Path
 ) -> Weights:
     """Fill a model through the table; `fetch` gives one foreign array at a time, so that memory is not doubled."""
     shapes = {name: parameter.shape for name, parameter in empty_bilm(config).named_parameters()}

@@ -18,7 +18,7 @@ from pyelmo.config import ModelConfig, from_dict, to_dict
 from pyelmo.errors import ConfigError, FormatError, NotFoundError, OutputError
 from pyelmo.files import atomic_path
 from pyelmo.formats.pretrained import Pretrained, Stored, Weights, check_shapes, find_vocabulary, read_json
-from pyelmo.kernels.quantise import Quantised, quantise
+from pyelmo.kernels.cpu.quantise import Quantised, quantise
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.tokens import LANGUAGES
@@ -28,7 +28,7 @@ CONFIG, WEIGHTS, VOCABULARY, CHARACTERS = "config.json", "model.safetensors", "v
 VERSION = 1
 SCALE = ".scale"
 
-Precision = Literal["float32", "int8"]
+StoredPrecision = Literal["float32", "int8"]
 
 
 def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
@@ -120,7 +120,7 @@ def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
     return alphabet
 
 
-def write(model: Pretrained, folder: Path, *, precision: Precision = "float32", force: bool = False) -> None:
+def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "float32", force: bool = False) -> None:
     """The whole folder in one step."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file

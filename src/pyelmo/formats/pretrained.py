@@ -15,12 +15,13 @@ from torch.overrides import TorchFunctionMode
 
 from pyelmo.config import ModelConfig
 from pyelmo.errors import FormatError, NotFoundError
-from pyelmo.kernels.quantise import Quantised
+from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 Stored = Tensor | Quantised
+_DRAWS = (Tensor.uniform_, Tensor.normal_)
 
 
 class Weights:
@@ -100,18 +101,23 @@ def checksum(pretrained: Pretrained) -> str:
     return digest.hexdigest()
 
 
-class _NoRandomFill(TorchFunctionMode):
-    """Leaves out initial values: on meta tensors they do nothing, but take two seconds of imports to do it."""
+class NoRandomFill(TorchFunctionMode):
+    """Skip initial values, for modules whose weights are all read from a file afterwards.
+
+    Drawing them takes longer than reading the file; on meta tensors it also imports for two seconds.
+    """
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(function, "__module__", None) == nn.init.__name__:
+        if function in _DRAWS or getattr(function, "__module__", None) == nn.init.__name__:
             return args[0] if args else kwargs["tensor"]
+        if function is torch.linalg.qr:  # of an orthonormal matrix
+            return args[0], args[0]
         return function(*args, **(kwargs or {}))
 
 
 def empty_bilm(config: ModelConfig) -> BiLM:
     """A biLM with shapes and no values, to be filled: no memory, no random numbers."""
-    with _NoRandomFill(), torch.device("meta"):
+    with NoRandomFill(), torch.device("meta"):
         return BiLM(config)
 
 

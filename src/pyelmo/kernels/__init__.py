@@ -37,7 +37,7 @@ def fast(plain: Callable[A, R], example: Tensor) -> Callable[A, R]:
     """What to call instead of `plain` for arguments on the device and of the type of `example`."""
     if not _enabled or compute_type(example) not in DTYPES or not available(example.device):
         return plain
-    module = importlib.import_module(f"pyelmo.kernels.{FILES[plain.__name__]}")
+    module = importlib.import_module(f"pyelmo.kernels.gpu.{FILES[plain.__name__]}")
     chosen: Callable[A, R] = getattr(module, f"fast_{plain.__name__}")
     return chosen
 
@@ -70,7 +70,7 @@ def _works(index: int) -> bool:
     # Being installed is not enough: Triton also needs a C compiler and a GPU it knows, and each of them is missed with
     # an exception of its own. So one small kernel is tried, and whatever goes wrong means the plain path.
     try:
-        importlib.import_module("pyelmo.kernels.lstm").probe(torch.device("cuda", index))
+        importlib.import_module("pyelmo.kernels.gpu.lstm").probe(torch.device("cuda", index))
     except ImportError:
         log.warning("Triton is not installed: the GPU runs the plain, slower path (pip install triton)")
     except Exception as error:

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from pyelmo import plots
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Cosines, Encoder, WordInContext, at_places
 from pyelmo.errors import InputError, missing_extra
 from pyelmo.files import atomic_path
-from pyelmo.probes import svg
-from pyelmo.probes.encoder import Encoder, Floats, Place, Vectors, at_places, unit
 from pyelmo.probes.senses import read_marks
+from pyelmo.vectors.static import unit_vectors
 
 ENDINGS = (".html", ".svg", ".png")
 _AROUND = 2  # words on either side of the word in a label
@@ -32,9 +34,9 @@ class Exploration:
     """What was found: `cosines` (N, N), `points` (N, 2) and the share of the variance that they show."""
 
     title: str
-    places: list[Place]
-    cosines: Floats
-    points: Floats
+    places: list[WordInContext]
+    cosines: Cosines
+    points: Cosines
     shown: float
 
     def facts(self) -> dict[str, Any]:
@@ -45,14 +47,14 @@ class Exploration:
         }  # fmt: skip
 
 
-def marked(place: Place) -> str:
+def marked(place: WordInContext) -> str:
     """The sentence with its word between asterisks."""
     words = list(place.words)
     words[place.place] = f"*{words[place.place]}*"
     return " ".join(words)
 
 
-def find_places(sentences: Sequence[str], language: str) -> list[Place]:
+def find_places(sentences: Sequence[str], language: str) -> list[WordInContext]:
     """The marked words; in a sentence without a mark the word marked elsewhere, or the one that all sentences have."""
     read = [read_marks(sentence, language) for sentence in sentences]
     chosen = {words[place].casefold() for words, places in read for place in places}
@@ -66,24 +68,24 @@ def find_places(sentences: Sequence[str], language: str) -> list[Place]:
             if len(places) != 1:
                 standing = ", ".join(words[place] for place in places[:5]) or "none is common to all sentences"
                 raise InputError(f"which word is it in {' '.join(words)[:60]!r} ({standing})? Mark it: *word*")
-        found += [Place(words, place) for place in places]
+        found += [WordInContext(words, place) for place in places]
     if len(found) < 2:
         raise InputError("one occurrence has nothing to be compared with; give two sentences or more")
     return found
 
 
-def explore(embed: Encoder, places: list[Place], layer: int | None, title: str) -> Exploration:
+def explore(embed: Encoder, places: list[WordInContext], layer: int | None, title: str) -> Exploration:
     """The occurrences in one layer, or in the mean of the layers (None)."""
     layers = np.stack(list(at_places(embed, places)), axis=1)  # (L, N, D)
     if layer is not None and not -len(layers) <= layer < len(layers):
         raise InputError(f"layer {layer} is not there; the encoder has layers 0 to {len(layers) - 1}")
     vectors = layers.mean(0) if layer is None else layers[layer]
-    scaled = unit(vectors)
+    scaled = unit_vectors(vectors)
     points, shown = project(scaled)
     return Exploration(title, places, scaled @ scaled.T, points, shown)
 
 
-def project(vectors: Vectors) -> tuple[Floats, float]:  # (N, D) -> (N, 2)
+def project(vectors: Float32Array) -> tuple[Cosines, float]:  # (N, D) -> (N, 2)
     """The two principal components, and their share of the variance; signs are chosen, so that a map stays as it is."""
     centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
@@ -110,7 +112,7 @@ def check_ending(path: Path) -> None:
         raise InputError(f"{path}: a map ends in {', '.join(ENDINGS)}; which one says what is written")
 
 
-def _label(place: Place) -> str:
+def _label(place: WordInContext) -> str:
     return " ".join(place.words[max(place.place - _AROUND, 0) : place.place + _AROUND + 1])
 
 
@@ -120,7 +122,7 @@ def _points(found: Exploration) -> list[tuple[float, float]]:
 
 def _svg(found: Exploration) -> str:
     below = [found.title, *(f"{number} {marked(place)}" for number, place in enumerate(found.places, 1))]
-    drawn = svg.point_map(_points(found), [_label(place) for place in found.places], below)
+    drawn = plots.point_map(_points(found), [_label(place) for place in found.places], below)
     return drawn.replace("<svg ", "<svg xmlns='http://www.w3.org/2000/svg' ", 1) + "\n"  # a file has to say what it is
 
 
@@ -140,7 +142,7 @@ def _html(found: Exploration) -> str:
         f"<title>{escape(found.title)}</title><style>{STYLE}</style></head><body>"
         f"<h1>{escape(found.title)}</h1>"
         f"<table><tr><th></th>{head}<th></th></tr>{''.join(rows)}</table>"
-        f"{svg.point_map(_points(found), [_label(place) for place in found.places])}"
+        f"{plots.point_map(_points(found), [_label(place) for place in found.places])}"
         f"<p>Two principal components: {found.shown:.0%} of the variance.</p></body></html>\n"
     )
 
@@ -172,7 +174,7 @@ def _write_png(found: Exploration, path: Path) -> None:
     with matplotlib.rc_context({"font.family": [*fonts[:1], "DejaVu Sans"]}):
         figure, axes = pyplot.subplots(figsize=(7, 6), layout="constrained")
         for number, (place, (x, y)) in enumerate(zip(found.places, _points(found), strict=True), 1):
-            axes.scatter([x], [y], color=svg.COLOURS[(number - 1) % len(svg.COLOURS)])
+            axes.scatter([x], [y], color=plots.COLOURS[(number - 1) % len(plots.COLOURS)])
             label = f"{number} {_label(place)}".replace("$", r"\$")  # not as mathematics
             axes.annotate(label, (x, y), xytext=(6, 4), textcoords="offset points")
         axes.set_title(found.title.replace("$", r"\$"))

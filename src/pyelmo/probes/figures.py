@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import platform
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from pyelmo import __version__
 from pyelmo.errors import FormatError, InputError
 from pyelmo.files import write_text
 
@@ -87,22 +80,3 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(results, dict) or not isinstance(results.get("figures"), dict):
         raise FormatError(f"{path}: holds no figures. Name another place, or remove it.")
     return results
-
-
-def versions() -> dict[str, Any]:
-    """What computed a figure."""
-    return {
-        "date": datetime.date.today().isoformat(), "pyelmo": __version__, "python": platform.python_version(),
-        "torch": torch.__version__, "numpy": np.__version__,
-    }  # fmt: skip
-
-
-def plain_command(program: str, arguments: Iterable[str]) -> str:
-    """A command without the folders of the machine it ran on."""
-
-    def plain(part: str) -> str:
-        return Path(part).name if Path(part).is_absolute() else part
-
-    # Paths stand between commas, after NAME= and after a prefix like cove:, but C: is part of one.
-    parts = (re.split(r"([,=+]|(?<=\w\w):)", argument) for argument in arguments)
-    return " ".join([program, *("".join(map(plain, argument)) for argument in parts)])

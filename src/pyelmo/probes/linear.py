@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pyelmo.arrays import Int64Array
 from pyelmo.errors import InputError
 
-Labels = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32] | npt.NDArray[np.float16]
+ProbeVectors = npt.NDArray[np.float32] | npt.NDArray[np.float16]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,18 +38,18 @@ class LinearProbe:
     mean: Tensor  # (D,)
     scale: Tensor  # (D,)
 
-    def predict(self, vectors: Floats) -> Labels:  # (N, D) -> (N,)
+    def predict(self, vectors: ProbeVectors) -> Int64Array:  # (N, D) -> (N,)
         parts = torch.from_numpy(vectors).split(1 << 14)
         scores = [(part.float() - self.mean) * self.scale @ self.weight + self.bias for part in parts]
-        found: Labels = torch.cat(scores).argmax(1).numpy()
+        found: Int64Array = torch.cat(scores).argmax(1).numpy()
         return found
 
-    def accuracy(self, vectors: Floats, labels: Labels) -> float:
+    def accuracy(self, vectors: ProbeVectors, labels: Int64Array) -> float:
         """The share of right answers in percent."""
         return 100 * float((self.predict(vectors) == labels).mean())
 
 
-def fit(vectors: Floats, labels: Labels, classes: int, settings: ProbeSettings | None = None) -> LinearProbe:
+def fit(vectors: ProbeVectors, labels: Int64Array, classes: int, settings: ProbeSettings | None = None) -> LinearProbe:
     """A probe trained on `vectors` (N, D), float32 or float16, and their `labels` (N,), numbers below `classes`."""
     settings = settings or ProbeSettings()
     if vectors.ndim != 2 or labels.shape != vectors.shape[:1] or not len(labels):

@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from pyelmo.arrays import Int64Array
+from pyelmo.encoders.base import Encoder, encode
 from pyelmo.errors import FormatError, InputError
 from pyelmo.probes import linear
-from pyelmo.probes.encoder import Encoder, encode, existing, numbered_lines
+from pyelmo.text.lines import check_published, existing, numbered_lines
 
 # Sentences of the treebanks as published (later releases may have a few more), so that a cut copy is noticed.
 SENTENCES = {
@@ -78,12 +80,7 @@ def read_conllu(path: str | Path) -> list[TaggedSentence]:
             words, tags = [], []
     if words:
         raise FormatError(f"{path}, line {number}: no empty line after the last sentence. Is the file cut off?")
-    if not sentences:
-        raise FormatError(f"{path}: holds no sentence")
-    if len(sentences) < (expected := SENTENCES.get(Path(path).stem, 0)):
-        raise FormatError(
-            f"{path}: {len(sentences):,} sentences, expected {expected:,} or more as published. Is the copy whole?"
-        )
+    check_published(path, len(sentences), SENTENCES.get(Path(path).stem), "sentences")
     return sentences
 
 
@@ -124,8 +121,8 @@ def evaluate(
 
 
 def _control_labels(
-    train: Sequence[TaggedSentence], test: Sequence[TaggedSentence], tags: linear.Labels, seed: int
-) -> tuple[linear.Labels, linear.Labels]:
+    train: Sequence[TaggedSentence], test: Sequence[TaggedSentence], tags: Int64Array, seed: int
+) -> tuple[Int64Array, Int64Array]:
     """A label for each word type, drawn from the tags of the training words, the same wherever the word stands."""
     parts = [[word for sentence in part for word in sentence.words] for part in (train, test)]
     types = sorted(set(parts[0]).union(parts[1]))
@@ -135,7 +132,7 @@ def _control_labels(
     return known, new
 
 
-def _labels(sentences: Sequence[TaggedSentence], numbers: dict[str, int]) -> linear.Labels:
+def _labels(sentences: Sequence[TaggedSentence], numbers: dict[str, int]) -> Int64Array:
     """Numbers of the tags; one that the training part lacks is -1, and never right."""
     return np.array([numbers.get(tag, -1) for sentence in sentences for tag in sentence.tags], dtype=np.int64)
 

@@ -12,23 +12,23 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from pyelmo import plots
 from pyelmo.files import write_text
-from pyelmo.probes import svg
 from pyelmo.probes.explore import STYLE
 
 PAGE, FIGURES = "report.html", "figures.json"
-Result = Mapping[str, Any]
-Row = tuple[str, ...]
+ProbeResult = Mapping[str, Any]
+ReportRow = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """What one figure adds to a section: rows of cells after the names of encoder and layer."""
 
     values: Sequence[float]  # by layer, for the drawing
-    rows: Sequence[Row]
+    rows: Sequence[ReportRow]
     levels: dict[str, float] = field(default_factory=dict)  # what needs no encoder
-    more: list[tuple[str, Row]] = field(default_factory=list)  # rows of no single layer: their name and cells
+    more: list[tuple[str, ReportRow]] = field(default_factory=list)  # rows of no single layer: their name and cells
 
 
 @dataclass(frozen=True)
@@ -37,52 +37,52 @@ class Section:
     note: str
     unit: str
     columns: tuple[str, ...]
-    part: Callable[[Result], Part]
+    part: Callable[[ProbeResult], ReportPart]
 
 
 def number(value: float | None, digits: int = 1) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def _wsd(result: Result) -> Part:
+def _wsd(result: ProbeResult) -> ReportPart:
     groups = {**result["by_set"], **result["by_pos"]}
     rows = [(number(f1), *(number(groups[name][layer]) for name in groups)) for layer, f1 in enumerate(result["f1"])]
-    return Part(result["f1"], rows, {"WordNet's first sense": result["first_sense"]})
+    return ReportPart(result["f1"], rows, {"WordNet's first sense": result["first_sense"]})
 
 
-def _pos(result: Result) -> Part:
+def _pos(result: ProbeResult) -> ReportPart:
     control = result["control"] or [None] * len(result["accuracy"])
     selectivity = result["selectivity"] or control
     rows = [tuple(map(number, row)) for row in zip(result["accuracy"], control, selectivity, strict=True)]
-    return Part(result["accuracy"], rows, {"each word's most frequent tag": result["baseline"]})
+    return ReportPart(result["accuracy"], rows, {"each word's most frequent tag": result["baseline"]})
 
 
-def _wic(result: Result) -> Part:
+def _wic(result: ProbeResult) -> ReportPart:
     parts = zip(result["train"], result["dev"], result["test"], result["thresholds"], strict=True)
     rows = [(*map(number, row[:3]), number(row[3], 3)) for row in parts]
-    return Part(result["test"], rows, {"chance": 50.0})
+    return ReportPart(result["test"], rows, {"chance": 50.0})
 
 
-def _scws(result: Result) -> Part:
+def _scws(result: ProbeResult) -> ReportPart:
     rows = [(number(value), f"{result['without']:,} of {result['pairs']:,}") for value in result["spearman"]]
-    return Part(result["spearman"], rows)
+    return ReportPart(result["spearman"], rows)
 
 
-def _senses(result: Result) -> Part:
+def _senses(result: ProbeResult) -> ReportPart:
     rows = [(number(value),) for value in result["layers"]]
     mixes = {"mean of layers": result["mean"], "top less the one below": result["added"]}
-    more: list[tuple[str, Row]] = [(name, (number(value),)) for name, value in mixes.items() if value is not None]
-    return Part(result["layers"], rows, {"chance": result["chance"]}, more)
+    more: list[tuple[str, ReportRow]] = [(name, (number(value),)) for name, value in mixes.items() if value is not None]
+    return ReportPart(result["layers"], rows, {"chance": result["chance"]}, more)
 
 
-def _typos(result: Result) -> Part:
+def _typos(result: ProbeResult) -> ReportPart:
     kinds = list(result["found"])
     rows = []
     for layer in range(len(result["found"]["all"])):
         found = (number(result["found"][kind][layer]) for kind in kinds)
         cosines = (number(result["cosine"][kind][layer], 2) for kind in kinds)
         rows.append((*found, *cosines, number(result["without"]["all"])))
-    return Part(result["found"]["all"], rows)
+    return ReportPart(result["found"]["all"], rows)
 
 
 KINDS = ("all", "swap", "drop", "double", "neighbour")
@@ -117,25 +117,25 @@ SECTIONS = {
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """The figures of one probe, beside each other."""
 
     section: Section
     title: str
     columns: tuple[str, ...]
-    rows: list[tuple[str, str, Row]]  # encoder, layer, cells
-    lines: list[svg.Line]
+    rows: list[tuple[str, str, ReportRow]]  # encoder, layer, cells
+    lines: list[plots.Line]
     levels: dict[str, float]
 
 
-def tables(figures: Mapping[str, Any]) -> Iterator[Table]:
+def tables(figures: Mapping[str, Any]) -> Iterator[ReportTable]:
     """A table for each probe that has figures, in the order of the sections."""
     kinds = dict.fromkeys(key.rpartition(": ")[2] for key in figures)
     order = {name: place for place, name in enumerate(SECTIONS)}
     for kind in sorted(kinds, key=lambda kind: order[kind.partition(" ")[0]]):
         section = SECTIONS[kind.partition(" ")[0]]
-        rows: list[tuple[str, str, Row]] = []
-        lines: list[svg.Line] = []
+        rows: list[tuple[str, str, ReportRow]] = []
+        lines: list[plots.Line] = []
         levels: dict[str, float] = {}
         of: Mapping[str, Any] = {}
         columns = section.columns
@@ -149,11 +149,11 @@ def tables(figures: Mapping[str, Any]) -> Iterator[Table]:
             part = section.part(result)
             named = zip(result["layer_names"], part.rows, strict=True)
             rows += [(encoder, layer, cells) for layer, cells in [*named, *part.more]]
-            lines.append(svg.Line(encoder, part.values))
+            lines.append(plots.Line(encoder, part.values))
             levels |= part.levels
         where = of.get("treebank") or of.get("text") or ("held out" if kind.endswith("held out") else "")
         title = f"{section.title}, {where}" if where else section.title
-        yield Table(section, title, columns, rows, lines, levels)
+        yield ReportTable(section, title, columns, rows, lines, levels)
 
 
 def markdown(figures: Mapping[str, Any]) -> str:
@@ -185,7 +185,7 @@ def page(results: Mapping[str, Any], skipped: Sequence[str] = ()) -> str:
     body += [f"<p class='note'>Not measured: {escape(reason)}.</p>" for reason in skipped]
     for table in tables(figures):
         body += [f"<h2>{escape(table.title)}</h2>", f"<p>{escape(table.section.note)}</p>"]
-        body.append(svg.line_chart(table.lines, table.levels, table.section.unit))
+        body.append(plots.line_chart(table.lines, table.levels, table.section.unit))
         head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
         body.append(f"<table><tr><th class='text'>encoder</th><th class='text'>layer</th>{head}</tr>")
         for encoder, layer, cells in table.rows:

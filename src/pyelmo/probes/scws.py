@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pyelmo.encoders.base import Cosines, Encoder, WordInContext, pair_cosines
 from pyelmo.errors import FormatError, InputError
-from pyelmo.probes.encoder import Encoder, Floats, Place, existing, numbered_lines, pair_cosines
+from pyelmo.text.lines import check_published, existing, numbered_lines
 
 PAIRS = 2003  # as published
 _COLUMNS = 18
@@ -28,8 +29,8 @@ _COLUMNS = 18
 class RatedPair:
     """Two words in contexts."""
 
-    first: Place
-    second: Place
+    first: WordInContext
+    second: WordInContext
     rating: float  # the mean, 0 to 10
 
 
@@ -57,18 +58,17 @@ def read_scws(path: str | Path) -> list[RatedPair]:
         if abs(mean - sum(ratings) / len(ratings)) > 0.01:
             raise FormatError(f"{where}: {mean} is not the mean of {ratings}")
         pairs.append(RatedPair(_context(columns[5], where), _context(columns[6], where), mean))
-    if Path(path).name == "ratings.txt" and len(pairs) != PAIRS:
-        raise FormatError(f"{path}: {len(pairs):,} pairs, expected {PAIRS:,} as published. Is the copy whole?")
+    check_published(path, len(pairs), PAIRS if Path(path).name == "ratings.txt" else None, "pairs", exact=True)
     return pairs
 
 
-def _context(text: str, where: str) -> Place:
+def _context(text: str, where: str) -> WordInContext:
     words = text.split()
     marks = [place for place, word in enumerate(words) if word in ("<b>", "</b>")]
     if [words[place] for place in marks] != ["<b>", "</b>"] or marks[1] - marks[0] < 2:
         raise FormatError(f"{where}: expected one word between <b> and </b> in each context, got {text[:60]!r}")
     first, last = marks
-    return Place([*words[:first], *words[first + 1 : last], *words[last + 1 :]], first)
+    return WordInContext([*words[:first], *words[first + 1 : last], *words[last + 1 :]], first)
 
 
 def evaluate(embed: Encoder, pairs: Sequence[RatedPair]) -> ScwsResult:
@@ -84,16 +84,16 @@ def evaluate(embed: Encoder, pairs: Sequence[RatedPair]) -> ScwsResult:
     )
 
 
-def spearman(first: Floats, second: Floats) -> float:
+def spearman(first: Cosines, second: Cosines) -> float:
     """Pearson's correlation of the ranks; 0 where all of one side are equal."""
     one, two = (_ranks(values) - (len(values) + 1) / 2 for values in (first, second))
     size = float(np.sqrt((one @ one) * (two @ two)))
     return float(one @ two) / size if size else 0.0
 
 
-def _ranks(values: Floats) -> Floats:
+def _ranks(values: Cosines) -> Cosines:
     """Ranks from 1; equal values share their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[inverse]
+    ranks: Cosines = (last - (counts - 1) / 2)[inverse]
     return ranks

@@ -16,13 +16,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Encoder, WordInContext, as_near_as_nearest, at_places
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.encoder import Encoder, Place, Vectors, as_near_as_nearest, at_places, numbered_lines, unit
+from pyelmo.text.lines import numbered_lines
 from pyelmo.text.tokens import split_spans
+from pyelmo.vectors.static import unit_vectors
 
 
 @dataclass(frozen=True)
-class Occurrence(Place):
+class Occurrence(WordInContext):
     """One sentence of a list."""
 
     word: str
@@ -132,8 +135,8 @@ def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
     )
 
 
-def _nearest_others(vectors: Vectors) -> npt.NDArray[np.bool_]:  # (L, N, D) -> (L, N, N)
-    scaled = unit(vectors)
+def _nearest_others(vectors: Float32Array) -> npt.NDArray[np.bool_]:  # (L, N, D) -> (L, N, N)
+    scaled = unit_vectors(vectors)
     cosines = scaled @ scaled.transpose(0, 2, 1)
     itself = np.arange(cosines.shape[1])
     cosines[:, itself, itself] = -np.inf

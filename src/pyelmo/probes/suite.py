@@ -18,11 +18,12 @@ from typing import Any
 
 from tqdm import tqdm
 
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Encoder
+from pyelmo.encoders.registry import NamedEncoder
 from pyelmo.errors import InputError, NotFoundError
 from pyelmo.files import sha256
 from pyelmo.probes import pos, scws, senses, typos, wic, wsd, wsd_data
-from pyelmo.probes.encoder import Encoder, Vectors
-from pyelmo.probes.encoders import NamedEncoder
 from pyelmo.probes.figures import Measurement
 
 PROBES = {"en": ("wsd", "pos", "wic", "scws", "senses", "typos"), "ko": ("pos", "senses", "typos")}
@@ -30,7 +31,7 @@ TREEBANKS = {
     "en": {"UD English EWT": "en_ewt-ud-"},
     "ko": {"UD Korean Kaist": "ko_kaist-ud-", "UD Korean GSD": "ko_gsd-ud-"},
 }
-Found = dict[str, Any]
+Figures = dict[str, Any]
 
 
 def look_for(folders: Sequence[Path], pattern: str, what: str) -> Path:
@@ -60,7 +61,7 @@ def plan(
         raise InputError(f"probe {probe!r} is none of {', '.join(PROBES.get(language, ()))}, which {language} has")
     facts, look = encoder.facts, functools.partial(look_for, folders)
 
-    def measurement(key: str, find: Callable[..., Found], *arguments: Any, **of: Any) -> Measurement:
+    def measurement(key: str, find: Callable[..., Figures], *arguments: Any, **of: Any) -> Measurement:
         return Measurement(key, {**facts, **of}, functools.partial(find, encoder, *arguments))
 
     if probe == "wsd":
@@ -99,41 +100,41 @@ def plan(
 def _shown(embed: Encoder) -> Encoder:
     """The same encoder, with a bar."""
 
-    def encoder(sentences: Sequence[list[str]]) -> Iterator[Vectors]:
+    def encoder(sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
         yield from tqdm(embed(sentences), total=len(sentences), unit=" sentences", desc="  embedding")
 
     return encoder
 
 
-def find_wsd(encoder: NamedEncoder, semcor: Path, test: Path, index: Path) -> Found:
+def find_wsd(encoder: NamedEncoder, semcor: Path, test: Path, index: Path) -> Figures:
     read = wsd_data.read_senses
     return _named(encoder, wsd.evaluate(_shown(encoder), read(semcor), read(test), wsd_data.read_first_senses(index)))
 
 
-def find_pos(encoder: NamedEncoder, train: Path, test: Path, control: bool) -> Found:
+def find_pos(encoder: NamedEncoder, train: Path, test: Path, control: bool) -> Figures:
     parts = pos.read_conllu(train), pos.read_conllu(test)
     return _named(encoder, pos.evaluate(_shown(encoder), *parts, control=control, progress=True))
 
 
-def find_wic(encoder: NamedEncoder, folder: Path) -> Found:
+def find_wic(encoder: NamedEncoder, folder: Path) -> Figures:
     parts = [wic.read_wic(folder / part / f"{part}.data.txt") for part in wic.PAIRS]
     return _named(encoder, wic.evaluate(_shown(encoder), *parts))
 
 
-def find_scws(encoder: NamedEncoder, path: Path) -> Found:
+def find_scws(encoder: NamedEncoder, path: Path) -> Figures:
     return _named(encoder, scws.evaluate(_shown(encoder), scws.read_scws(path)))
 
 
-def find_senses(encoder: NamedEncoder, language: str, held_out: bool) -> Found:
+def find_senses(encoder: NamedEncoder, language: str, held_out: bool) -> Figures:
     occurrences = senses.listed(language, held_out=held_out, split=encoder.loaded.split)
     return _named(encoder, senses.evaluate(_shown(encoder.of_own_words), occurrences))
 
 
-def find_typos(encoder: NamedEncoder, language: str, text: Path | None, seed: int) -> Found:
+def find_typos(encoder: NamedEncoder, language: str, text: Path | None, seed: int) -> Figures:
     given = pos.read_conllu(text) if text else senses.listed(language)
     made = typos.misspell([sentence.words for sentence in given], seed=seed)
     return _named(encoder, typos.evaluate(_shown(encoder), made, knows=encoder.loaded.knows))
 
 
-def _named(encoder: NamedEncoder, result: Any) -> Found:
+def _named(encoder: NamedEncoder, result: Any) -> Figures:
     return {"layer_names": list(encoder.layers), **asdict(result)}

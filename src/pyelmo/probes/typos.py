@@ -22,8 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Encoder, WordInContext, as_near_as_nearest, at_places
 from pyelmo.errors import InputError
-from pyelmo.probes.encoder import Encoder, Place, Vectors, as_near_as_nearest, at_places, unit
+from pyelmo.vectors.static import unit_vectors
 
 KINDS = ("swap", "drop", "double", "neighbour")
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -39,8 +41,8 @@ class Typo:
     """A word, and the same sentence with that word misspelt."""
 
     kind: str
-    right: Place
-    wrong: Place
+    right: WordInContext
+    wrong: WordInContext
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def misspell(sentences: Sequence[list[str]], *, seed: int = 0) -> list[Typo]:
         for kind in KINDS:
             wrong = list(words)
             wrong[place] = slip(words[place], kind, lot)
-            typos.append(Typo(kind, Place(words, place), Place(wrong, place)))
+            typos.append(Typo(kind, WordInContext(words, place), WordInContext(wrong, place)))
     return typos
 
 
@@ -121,18 +123,20 @@ def evaluate(embed: Encoder, typos: Sequence[Typo], *, knows: Callable[[str], bo
     kept = [typo for typo in typos if knows(typo.right.words[typo.right.place])]
     if not kept:
         raise InputError("no word to misspell: no sentence has one of four letters (three syllables) with a vector")
-    rights: dict[tuple[int, int], Place] = {}  # a word that is misspelt in several ways is embedded once as it was
+    rights: dict[
+        tuple[int, int], WordInContext
+    ] = {}  # a word that is misspelt in several ways is embedded once as it was
     for typo in kept:
         rights.setdefault(_key(typo.right), typo.right)
     rows = {key: row for row, key in enumerate(rights)}
-    right = np.stack([unit(vector) for vector in at_places(embed, list(rights.values()))], axis=1)  # (L, R, D)
+    right = np.stack([unit_vectors(vector) for vector in at_places(embed, list(rights.values()))], axis=1)  # (L, R, D)
     names = np.array([place.words[place.place] for place in rights.values()])
     own = np.array([rows[_key(typo.right)] for typo in kept])
     known = np.array([knows(typo.wrong.words[typo.wrong.place]) for typo in kept])
     cosine = np.zeros((len(right), len(kept)))
     found = np.zeros(cosine.shape, dtype=bool)
     for number, vector in enumerate(at_places(embed, [typo.wrong for typo in kept])):
-        cosines = _cosines(right, unit(vector))  # (L, R)
+        cosines = _cosines(right, unit_vectors(vector))  # (L, R)
         cosine[:, number] = cosines[:, own[number]]
         same = names == names[own[number]]
         nearest = as_near_as_nearest(cosines)
@@ -148,12 +152,12 @@ def evaluate(embed: Encoder, typos: Sequence[Typo], *, knows: Callable[[str], bo
     )
 
 
-def _key(place: Place) -> tuple[int, int]:
+def _key(place: WordInContext) -> tuple[int, int]:
     return id(place.words), place.place
 
 
-def _cosines(right: Vectors, vector: Vectors) -> Vectors:
-    cosines: Vectors = np.matmul(right, vector[:, :, None])[:, :, 0]
+def _cosines(right: Float32Array, vector: Float32Array) -> Float32Array:
+    cosines: Float32Array = np.matmul(right, vector[:, :, None])[:, :, 0]
     return cosines
 
 

@@ -17,19 +17,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.encoders.base import Cosines, Encoder, WordInContext, pair_cosines
 from pyelmo.errors import FormatError, InputError
-from pyelmo.probes.encoder import Encoder, Floats, Place, existing, numbered_lines, pair_cosines
+from pyelmo.text.lines import check_published, existing, numbered_lines
 
 PAIRS = {"train": 5428, "dev": 638, "test": 1400}  # as published
 
 
 @dataclass(frozen=True)
-class Pair:
+class WicPair:
     """A word in two sentences."""
 
     word: str
-    first: Place
-    second: Place
+    first: WordInContext
+    second: WordInContext
     same: bool
 
 
@@ -44,7 +45,7 @@ class WicResult:
     pairs: dict[str, int]
 
 
-def read_wic(data: str | Path) -> list[Pair]:
+def read_wic(data: str | Path) -> list[WicPair]:
     """The pairs of a NAME.data.txt with NAME.gold.txt beside it."""
     data = existing(data)
     name = data.name.removesuffix(".data.txt")
@@ -59,22 +60,19 @@ def read_wic(data: str | Path) -> list[Pair]:
         found = places.split("-")
         if len(found) != 2 or not all(place.isdecimal() for place in found):
             raise FormatError(f"{where}: expected two places like 2-5, got {places[:20]!r}")
-        first, second = (Place(text.split(), int(place)) for text, place in zip(sentences, found, strict=True))
+        first, second = (WordInContext(text.split(), int(place)) for text, place in zip(sentences, found, strict=True))
         if first.place >= len(first.words) or second.place >= len(second.words):
             raise FormatError(f"{where}: a place of {places} is beyond its sentence")
         if number > len(gold) or gold[number - 1] not in ("T", "F"):
             raise FormatError(f"{where}: line {number} of {name}.gold.txt is neither T nor F")
-        pairs.append(Pair(word, first, second, gold[number - 1] == "T"))
-    expected = PAIRS.get(name, len(pairs))
-    if not len(pairs) == len(gold) == expected:
-        raise FormatError(
-            f"{data}: {len(pairs):,} pairs and {len(gold):,} answers, expected {expected:,} as published. "
-            "Is the copy whole?"
-        )
+        pairs.append(WicPair(word, first, second, gold[number - 1] == "T"))
+    check_published(data, len(pairs), PAIRS.get(name), "pairs", exact=True)
+    if len(gold) != len(pairs):
+        raise FormatError(f"{data}: {len(pairs):,} pairs, but {name}.gold.txt has {len(gold):,} answers")
     return pairs
 
 
-def evaluate(embed: Encoder, train: Sequence[Pair], dev: Sequence[Pair], test: Sequence[Pair]) -> WicResult:
+def evaluate(embed: Encoder, train: Sequence[WicPair], dev: Sequence[WicPair], test: Sequence[WicPair]) -> WicResult:
     """The accuracy by layer; only the threshold is fitted, on the training part alone."""
     parts = {"train": train, "dev": dev, "test": test}
     if not all(parts.values()):
@@ -91,7 +89,7 @@ def evaluate(embed: Encoder, train: Sequence[Pair], dev: Sequence[Pair], test: S
     return WicResult(**accuracy, thresholds=tuple(thresholds.tolist()), pairs=counts)
 
 
-def fit_threshold(cosines: Floats, same: npt.NDArray[np.bool_]) -> float:
+def fit_threshold(cosines: Cosines, same: npt.NDArray[np.bool_]) -> float:
     """From which cosine on "the same" is right most often: halfway between two neighbours, the lowest of the best."""
     values, inverse = np.unique(cosines, return_inverse=True)  # rising
     gains = np.bincount(inverse, weights=np.where(same, 1, -1), minlength=len(values))

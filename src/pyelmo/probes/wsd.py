@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Encoder, as_near_as_nearest, encode
 from pyelmo.errors import InputError
-from pyelmo.probes.encoder import Encoder, Vectors, as_near_as_nearest, encode, unit
-from pyelmo.probes.wsd_data import Instance, Lemma, Sentence, lemma_of
+from pyelmo.probes.wsd_data import Instance, Lemma, WsdSentence, lemma_of
+from pyelmo.vectors.static import unit_vectors
 
 PARTS_OF_SPEECH = {"n": "nouns", "v": "verbs", "a": "adjectives", "r": "adverbs"}
 
@@ -40,21 +42,21 @@ class SenseVectors:
     """Mean vectors of length 1: `vectors[:, rows of a lemma]`, the most frequent sense of a lemma first."""
 
     keys: list[str]
-    vectors: Vectors  # (L, S, D)
+    vectors: Float32Array  # (L, S, D)
     rows: dict[Lemma, list[int]]
 
-    def nearest(self, lemma: Lemma, vector: Vectors) -> list[str]:  # vector: (L, D)
+    def nearest(self, lemma: Lemma, vector: Float32Array) -> list[str]:  # vector: (L, D)
         """The sense of a lemma nearest to a vector, for each layer; of equally near ones the most frequent.
 
         Many are equally near in a layer without context, which gives a word the same vector everywhere.
         """
         rows = self.rows[lemma]
-        cosines = np.einsum("lsd,ld->ls", self.vectors[:, rows], unit(vector))
+        cosines = np.einsum("lsd,ld->ls", self.vectors[:, rows], unit_vectors(vector))
         return [self.keys[rows[best]] for best in as_near_as_nearest(cosines).argmax(1)]
 
 
 def evaluate(
-    embed: Encoder, training: Sequence[Sentence], test: Sequence[Sentence], first_senses: Mapping[Lemma, str]
+    embed: Encoder, training: Sequence[WsdSentence], test: Sequence[WsdSentence], first_senses: Mapping[Lemma, str]
 ) -> WsdResult:
     """The probe's F1: see `wsd_data` for the readers of what it takes."""
     senses = sense_vectors(embed, training)
@@ -86,7 +88,7 @@ def evaluate(
     )
 
 
-def sense_vectors(embed: Encoder, training: Sequence[Sentence]) -> SenseVectors:
+def sense_vectors(embed: Encoder, training: Sequence[WsdSentence]) -> SenseVectors:
     """The mean vector of each sense over its occurrences; one that has several senses counts for each."""
     numbers: dict[str, int] = {}
     for sentence in training:
@@ -95,7 +97,7 @@ def sense_vectors(embed: Encoder, training: Sequence[Sentence]) -> SenseVectors:
                 numbers.setdefault(sense, len(numbers))
     if not numbers:
         raise InputError("the training text has no annotated word")
-    sums: Vectors | None = None
+    sums: Float32Array | None = None
     counts = np.zeros(len(numbers), dtype=np.int64)
     for instance, vector in _vectors(embed, training):
         if sums is None:
@@ -109,10 +111,10 @@ def sense_vectors(embed: Encoder, training: Sequence[Sentence]) -> SenseVectors:
     for number in np.argsort(-counts, kind="stable").tolist():
         rows[lemma_of(keys[number])].append(number)
     # The cosine needs only the direction of a mean, and a sum has the same.
-    return SenseVectors(keys, unit(sums).transpose(1, 0, 2), dict(rows))
+    return SenseVectors(keys, unit_vectors(sums).transpose(1, 0, 2), dict(rows))
 
 
-def _vectors(embed: Encoder, sentences: Sequence[Sentence]) -> Iterator[tuple[Instance, Vectors]]:
+def _vectors(embed: Encoder, sentences: Sequence[WsdSentence]) -> Iterator[tuple[Instance, Float32Array]]:
     """Every annotated word with its vectors (L, D), the mean over its words where it has several."""
     annotated = [sentence for sentence in sentences if sentence.instances]
     arrays = encode(embed, [sentence.words for sentence in annotated])

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from pyelmo.errors import FormatError
-from pyelmo.probes.encoder import existing, numbered_lines
+from pyelmo.text.lines import check_published, existing, numbered_lines
 
 # How many words are annotated in the files as published, so that a copy with a hole in it is noticed. SemCor has
 # 226,040 whose sense number is not "0"; four of those are "0;0", so that WordNet 3.0 has none of their senses.
@@ -56,7 +56,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class WsdSentence:
     words: list[str]
     instances: list[Instance]
 
@@ -66,13 +66,13 @@ def lemma_of(sense_key: str) -> Lemma:
     return Lemma(text.lower(), _KEY_TYPES[rest[0]])
 
 
-def read_senses(path: str | Path) -> list[Sentence]:
+def read_senses(path: str | Path) -> list[WsdSentence]:
     """SemCor's folder, or a NAME.data.xml of the unified sets with NAME.gold.key.txt beside it."""
     path = existing(path)
     return read_semcor(path) if path.is_dir() else read_unified(path)
 
 
-def read_semcor(folder: str | Path) -> list[Sentence]:
+def read_semcor(folder: str | Path) -> list[WsdSentence]:
     """Every tag file below a folder; senses that WordNet 3.0 lacks (number 0) are left out."""
     folder = existing(folder)
     files = sorted(folder.glob("**/tagfiles/br-*"))
@@ -80,12 +80,12 @@ def read_semcor(folder: str | Path) -> list[Sentence]:
         raise FormatError(f"{folder}: holds no SemCor: expected files like brown1/tagfiles/br-a01")
     sentences = [sentence for file in files for sentence in _semcor_file(file)]
     if {file.parents[1].name for file in files} == SEMCOR_FOLDERS:
-        _check_count(folder, sentences, SEMCOR_WORDS)
+        check_published(folder, _annotated(sentences), SEMCOR_WORDS, "annotated words", exact=True)
     return sentences
 
 
-def _semcor_file(path: Path) -> Iterator[Sentence]:
-    sentence: Sentence | None = None
+def _semcor_file(path: Path) -> Iterator[WsdSentence]:
+    sentence: WsdSentence | None = None
     for number, line in numbered_lines(path):
         match = _SEMCOR_LINE.fullmatch(line)
         if match is None:
@@ -94,7 +94,7 @@ def _semcor_file(path: Path) -> Iterator[Sentence]:
             if line.startswith("<s "):
                 if sentence is not None:
                     raise FormatError(f"{path}, line {number}: a sentence begins before the one before it ends")
-                sentence = Sentence([], [])
+                sentence = WsdSentence([], [])
             elif line == "</s>" and sentence is not None:
                 yield sentence
                 sentence = None
@@ -123,7 +123,7 @@ def _semcor_senses(settings: Mapping[str, str], where: str) -> tuple[str, ...]:
     return tuple(_checked_key(key, where) for key in keys)
 
 
-def read_unified(data: str | Path, gold: str | Path | None = None) -> list[Sentence]:
+def read_unified(data: str | Path, gold: str | Path | None = None) -> list[WsdSentence]:
     """A set of the unified framework; `gold` is NAME.gold.key.txt beside NAME.data.xml unless it lies elsewhere."""
     data = existing(data)
     name = data.name.removesuffix(".data.xml")
@@ -133,7 +133,7 @@ def read_unified(data: str | Path, gold: str | Path | None = None) -> list[Sente
     if unused := reader.keys.keys() - reader.seen:
         raise FormatError(f"{gold}: {len(unused)} keys are not in {data}, the first {min(unused)}")
     if name in UNIFIED_WORDS:
-        _check_count(data, sentences, UNIFIED_WORDS[name])
+        check_published(data, _annotated(sentences), UNIFIED_WORDS[name], "annotated words", exact=True)
     return sentences
 
 
@@ -156,7 +156,7 @@ class _UnifiedXml:
     def __init__(self, path: Path, keys: Mapping[str, tuple[str, ...]]) -> None:
         self.path, self.keys = path, keys
         self.seen: set[str] = set()
-        self.sentences: list[Sentence] = []
+        self.sentences: list[WsdSentence] = []
         self.text = ""
         self.settings: dict[str, str] = {}
         self.parser = expat.ParserCreate()
@@ -164,7 +164,7 @@ class _UnifiedXml:
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
 
-    def read(self) -> list[Sentence]:
+    def read(self) -> list[WsdSentence]:
         try:
             self.parser.Parse(self.path.read_bytes(), True)
         except expat.ExpatError as error:
@@ -175,7 +175,7 @@ class _UnifiedXml:
     def start(self, tag: str, settings: dict[str, str]) -> None:
         self.text, self.settings = "", settings
         if tag == "sentence":
-            self.sentences.append(Sentence([], []))
+            self.sentences.append(WsdSentence([], []))
 
     def characters(self, text: str) -> None:
         self.text += text
@@ -227,7 +227,5 @@ def _checked_key(key: str, where: str) -> str:
     return key
 
 
-def _check_count(path: Path, sentences: list[Sentence], expected: int) -> None:
-    count = sum(len(sentence.instances) for sentence in sentences)
-    if count != expected:
-        raise FormatError(f"{path}: {count:,} annotated words, expected {expected:,} as published. Is the copy whole?")
+def _annotated(sentences: list[WsdSentence]) -> int:
+    return sum(len(sentence.instances) for sentence in sentences)

@@ -11,19 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.arrays import Int32Array
 from pyelmo.errors import InputError
 from pyelmo.text.characters import Alphabet, Dictionary, encode_rows
 from pyelmo.text.vocabulary import BEGIN, END, Vocabulary
 
-IntArray = npt.NDArray[np.int32]
-
 
 @dataclass(frozen=True)
-class Words:
+class EncodedWords:
     """Some words as ids: by their characters, by their number in the vocabulary, or both."""
 
-    chars: IntArray | None  # (U, C)
-    words: IntArray | None  # (U,)
+    chars: Int32Array | None  # (U, C)
+    words: Int32Array | None  # (U,)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Lexicon:
     def end(self) -> str:
         return self.vocab.end if self.vocab else END
 
-    def encode(self, words: Sequence[str]) -> Words:
+    def encode(self, words: Sequence[str]) -> EncodedWords:
         """The ids of some words, usually distinct ones."""
         chars = encode_rows(self.alphabet, words) if self.alphabet else None
         numbers = None
@@ -51,9 +50,9 @@ class Lexicon:
                 raise InputError("this model reads words by number, and its vocabulary is not known: give vocab=FILE")
             cut = self.alphabet.cut if isinstance(self.alphabet, Dictionary) else str
             numbers = self.vocab.encode(cut(word) for word in words)
-        return Words(chars, numbers)
+        return EncodedWords(chars, numbers)
 
-    def batch(self, sentences: Sequence[Sequence[str]]) -> tuple[list[str], IntArray, npt.NDArray[np.int64]]:
+    def batch(self, sentences: Sequence[Sequence[str]]) -> tuple[list[str], Int32Array, npt.NDArray[np.int64]]:
         """The distinct words of some sentences, their index (B, T) with the marks around each sentence, the lengths.
 
         Places after a sentence's end hold the begin mark's index; the lengths (B,) say where they start.

@@ -53,3 +53,19 @@ def existing(path: str | Path) -> Path:
     if not Path(path).exists():
         raise NotFoundError(f"{path}: not found")
     return Path(path)
+
+
+def check_published(path: str | Path, count: int, expected: int | None, what: str, *, exact: bool = False) -> None:
+    """Refuse a file without examples, and a copy of a published file that is cut short.
+
+    Args:
+        path: The file, for the error.
+        count: How many examples were read from it.
+        expected: How many the published file holds, or None for a file that is not a published one.
+        what: What the examples are, in the plural.
+        exact: Whether more than the published number is an error, too; else a later release may hold more.
+    """
+    if not count:
+        raise FormatError(f"{path}: holds no {what}. Is it empty, or in another format?")
+    if expected is not None and (count != expected if exact else count < expected):
+        raise FormatError(f"{path}: {count:,} {what}, expected {expected:,} as published. Is the copy complete?")

@@ -87,7 +87,7 @@ def split_words(text: str, language: str = "general") -> list[str]:
     return words
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """A word and where it stands: `text[start:end]` is the word, or what is written for a morpheme."""
 
     word: str
@@ -95,16 +95,16 @@ class Span(NamedTuple):
     end: int
 
 
-def split_spans(text: str, language: str = "general") -> list[Span]:
+def split_spans(text: str, language: str = "general") -> list[TokenSpan]:
     """The words of a text with their places; morphemes within one syllable share it."""
     if language == "ko-morph":
         return _morphemes(text)
-    spans: list[Span] = []
+    spans: list[TokenSpan] = []
     end = 0
     for word in split_words(text, language):  # in order, and nothing but white space between them
         start = text.index(word, end)
         end = start + len(word)
-        spans.append(Span(word, start, end))
+        spans.append(TokenSpan(word, start, end))
     return spans
 
 
@@ -234,10 +234,10 @@ def _kiwi() -> Any:
     return Kiwi(num_workers=1)
 
 
-def _morphemes(text: str) -> list[Span]:
+def _morphemes(text: str) -> list[TokenSpan]:
     clean = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
     return [
-        Span(word, token.start, token.start + token.len)
+        TokenSpan(word, token.start, token.start + token.len)
         for token in _kiwi().tokenize(clean)
         for word in token.form.split()
     ]

@@ -88,3 +88,11 @@ class Vocabulary:
     def save(self, path: str | Path) -> None:
         with atomic_path(path) as part:
             part.write_bytes("".join(f"{word}\n" for word in self.words).encode("utf-8"))
+
+
+class WordNumbers(dict[str, int]):
+    """Words by number: a new word gets the next one."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number

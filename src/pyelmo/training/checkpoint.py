@@ -25,7 +25,7 @@ PATTERN = "checkpoint-*.safetensors"
 
 
 @dataclass(frozen=True)
-class Position:
+class RunPosition:
     """Where a run stands."""
 
     step: int
@@ -35,7 +35,7 @@ class Position:
     settings: dict[str, Any]
 
 
-def save(folder: Path, trainer: Trainer, position: Position) -> None:
+def save(folder: Path, trainer: Trainer, position: RunPosition) -> None:
     """Write a checkpoint and drop older ones. All processes call it; the first one writes."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
@@ -62,12 +62,12 @@ def latest(folder: Path) -> Path | None:
     return max(folder.glob(PATTERN), default=None)
 
 
-def read_position(path: Path) -> Position:
+def read_position(path: Path) -> RunPosition:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "pt") as file:
-            return Position(**json.loads((file.metadata() or {})["position"]))
+            return RunPosition(**json.loads((file.metadata() or {})["position"]))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{path}: not a whole checkpoint ({error}). Remove it to start again.") from error
 

@@ -20,7 +20,7 @@ from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
 from pyelmo.text.vocabulary import Vocabulary
 
 Context = Literal["sentence", "document"]
-Document = list[list[str]]
+Sentences = list[list[str]]
 
 # Words of text held at once, and tokens (rows times steps) run at once.
 GROUP_WORDS = 200_000
@@ -63,7 +63,7 @@ class Guess:
 
 
 def perplexity(
-    model: Pretrained, documents: Iterable[Document], *, context: Context = "document", batch_size: int = 32
+    model: Pretrained, documents: Iterable[Sentences], *, context: Context = "document", batch_size: int = 32
 ) -> Perplexity:
     """Perplexity of each direction, the same for any batch size.
 
@@ -131,8 +131,8 @@ def _needed(model: Pretrained) -> tuple[Vocabulary, Softmax | AdaptiveSoftmax]:
     return vocab, softmax
 
 
-def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    group: list[Document] = []
+def _groups(documents: Iterable[Sentences]) -> Iterator[list[Sentences]]:
+    group: list[Sentences] = []
     size = 0
     for document in documents:
         if document:
@@ -155,7 +155,7 @@ def _encode(model: Pretrained, words: list[str]) -> Tensor:
     )
 
 
-def _losses(model: Pretrained, rows: list[Document], batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _losses(model: Pretrained, rows: list[Sentences], batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Losses and targets (N, M) of rows of sentences, each row from a zero state.
 
     A sentence is read as [begin, words] and predicts [words, end]; backwards as [end, reversed words] and predicts
@@ -193,7 +193,7 @@ def _losses(model: Pretrained, rows: list[Document], batch_size: int) -> Iterato
 
 
 def _sequences(
-    document: Document, vocab: Vocabulary, distinct: dict[str, int], directions: int
+    document: Sentences, vocab: Vocabulary, distinct: dict[str, int], directions: int
 ) -> np.ndarray:  # (2, N, M): inputs and targets as numbers of distinct words
     def number(word: str) -> int:
         return distinct.setdefault(word, len(distinct))

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from pyelmo.corpus.corpus import Corpus
+from pyelmo.corpus.stream import Stream, StreamBatch
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import encode_rows
-from pyelmo.text.corpus import Corpus
 from pyelmo.text.lexicon import Lexicon
-from pyelmo.text.stream import Batch, Stream
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
 from pyelmo.training.trainer import StepBatch, TypeTables
@@ -87,7 +87,7 @@ class Feed:
             except queue.Full:
                 continue
 
-    def _make(self, batch: Batch) -> StepBatch:
+    def _make(self, batch: StreamBatch) -> StepBatch:
         windows = [batch.forward, batch.backward][: self._directions]
         inputs = np.stack([window.inputs for window in windows])  # (N, B, T)
         targets = np.stack([window.targets for window in windows])

@@ -8,14 +8,14 @@ from pathlib import Path
 import torch
 
 from pyelmo.config import to_dict
+from pyelmo.corpus.corpus import Corpus
 from pyelmo.errors import InputError
 from pyelmo.files import check_output
 from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
-from pyelmo.text.corpus import Corpus
 from pyelmo.training.evaluate import Perplexity, perplexity
-from pyelmo.training.loop import Result, run, valid_documents
+from pyelmo.training.loop import TrainingResult, run, valid_documents
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
 from pyelmo.training.report import Say
@@ -27,7 +27,7 @@ class Tuned:
 
     before: Perplexity | None
     after: Perplexity | None
-    result: Result
+    result: TrainingResult
 
 
 def finetune(

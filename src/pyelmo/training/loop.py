@@ -17,19 +17,19 @@ from typing import Any
 import torch
 
 from pyelmo.config import ModelConfig, to_dict
+from pyelmo.corpus.corpus import Corpus
 from pyelmo.errors import ConfigError, DivergedError, InputError, OutputError
 from pyelmo.files import locked, write_text
 from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import JAMO_SYMBOLS, Alphabet, Bytes, Jamo
-from pyelmo.text.corpus import Corpus
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
-from pyelmo.training.evaluate import Document, Perplexity, perplexity
+from pyelmo.training.evaluate import Perplexity, Sentences, perplexity
 from pyelmo.training.feed import Feed, open_stream, type_tables
 from pyelmo.training.processes import Processes
-from pyelmo.training.recipe import Recipe, TrainingConfig
+from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
 from pyelmo.training.report import Report, Say
 from pyelmo.training.trainer import Trainer
 
@@ -38,7 +38,7 @@ STOP_EVERY = 10  # steps after which several processes ask each other whether a 
 
 
 @dataclass(frozen=True)
-class Result:
+class TrainingResult:
     """How a run ended: `finished` is false when a signal stopped it."""
 
     finished: bool
@@ -50,13 +50,13 @@ class Result:
 def pretrain(
     corpus_folder: str | Path,
     output: str | Path,
-    recipe: Recipe,
+    recipe: PretrainRecipe,
     *,
     processes: Processes | None = None,
     say: Say | None = None,
     tensorboard: bool = False,
     force: bool = False,
-) -> Result:
+) -> TrainingResult:
     """Train a biLM on a prepared corpus. The same call again goes on where a stopped or killed run was."""
     corpus = Corpus.open(corpus_folder)
     model = new_model(recipe.model, corpus, recipe.training.seed)
@@ -96,7 +96,7 @@ def run(
     tensorboard: bool = False,
     force: bool = False,
     only_softmax: bool = False,
-) -> Result:
+) -> TrainingResult:
     """Train any model on a corpus in a folder of its own."""
     if processes.count > 1 and config.minutes is not None:
         raise ConfigError("training.minutes: several processes keep no common time; give words or epochs as the budget")
@@ -107,7 +107,7 @@ def run(
         tables = type_tables(corpus, model.bilm, model.lexicon, processes)
         trainer = Trainer(model.bilm, tables, config, processes, only_softmax=only_softmax)
         stream = open_stream(corpus, config, processes)
-        start = checkpoint.Position(0, 0, 0.0, stream.state(), settings)
+        start = checkpoint.RunPosition(0, 0, 0.0, stream.state(), settings)
         found = checkpoint.latest(output)
         if found is not None:
             start = checkpoint.read_position(found)
@@ -161,10 +161,10 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
     write_text(recipe, text)
 
 
-def valid_documents(corpus: Corpus) -> list[Document]:
+def valid_documents(corpus: Corpus) -> list[Sentences]:
     """The first held-out sentences as words, each by itself: a corpus keeps no limits of documents."""
     types = corpus.types
-    documents: list[Document] = []
+    documents: list[Sentences] = []
     words = 0
     for ids in corpus.sentences("valid"):
         documents.append([[types[number] for number in ids.tolist()]])
@@ -195,7 +195,7 @@ class _Run:
     """The parts of a run and the loop over them."""
 
     def __init__(
-        self, model: Pretrained, trainer: Trainer, output: Path, report: Report, valid: list[Document],
+        self, model: Pretrained, trainer: Trainer, output: Path, report: Report, valid: list[Sentences],
         settings: dict[str, Any], counts: Any,
     ) -> None:  # fmt: skip
         self.model, self.trainer, self.output, self.report = model, trainer, output, report
@@ -203,7 +203,7 @@ class _Run:
         self.config, self.processes = trainer.config, trainer.processes
         self.epoch_words = counts.words + counts.sentences  # an end mark for each sentence
 
-    def run(self, feed: Feed, start: checkpoint.Position, stopped: threading.Event) -> Result:
+    def run(self, feed: Feed, start: checkpoint.RunPosition, stopped: threading.Event) -> TrainingResult:
         step, words, position = start.step, start.words, start
         began, reported = time.monotonic() - start.seconds, (time.monotonic(), start.words)
         if self._progress(words, start.seconds) >= 1:
@@ -214,7 +214,7 @@ class _Run:
             step, words = step + 1, words + self.config.batch * self.config.steps
             seconds = time.monotonic() - began
             done = self._progress(words, seconds) >= 1
-            position = checkpoint.Position(step, words, seconds, streams, self.settings)
+            position = checkpoint.RunPosition(step, words, seconds, streams, self.settings)
             asked = (step % STOP_EVERY == 0 or self.processes.count == 1) and self.processes.any(stopped.is_set())
             ending = done or asked
             if step % self.config.report_every == 0 or ending:
@@ -233,7 +233,7 @@ class _Run:
                 return self._finish(position)
             if ending:
                 self.report.note(f"stopped at step {step:,}; the same command goes on from here", step=step)
-                return Result(False, step, words, None)
+                return TrainingResult(False, step, words, None)
             if step % self.config.validate_every == 0:
                 self._validate(position)
                 reported = (time.monotonic(), words)  # its time is not the training's
@@ -266,7 +266,7 @@ class _Run:
                 "or training.clip_norm."
             )
 
-    def _validate(self, position: checkpoint.Position) -> Perplexity | None:
+    def _validate(self, position: checkpoint.RunPosition) -> Perplexity | None:
         if not self.valid:
             return None
         self.model.bilm.eval()
@@ -277,11 +277,11 @@ class _Run:
         )  # fmt: skip
         return found
 
-    def _finish(self, position: checkpoint.Position) -> Result:
+    def _finish(self, position: checkpoint.RunPosition) -> TrainingResult:
         valid = self._validate(position)
         self.model.bilm.eval()
         if self.processes.first:
             native.write(self.model, self.output / "model", force=True)
             self.report.note(f"finished: {self.output / 'model'}", step=position.step)
         self.processes.wait()
-        return Result(True, position.step, position.words, valid)
+        return TrainingResult(True, position.step, position.words, valid)

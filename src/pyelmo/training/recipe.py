@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-from pyelmo.config import ModelConfig, from_dict
-from pyelmo.errors import ConfigError, NotFoundError
+from pyelmo.config import ModelConfig
+from pyelmo.errors import ConfigError
+from pyelmo.recipes import read_settings
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-T = TypeVar("T")
+BUDGETS = frozenset({"training.epochs", "training.words", "training.minutes"})  # a recipe has one of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,68 +56,11 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class PretrainRecipe:
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=lambda: TrainingConfig(epochs=10))
 
 
-def read_recipe(source: str | Path, changes: Sequence[str] = ()) -> Recipe:
+def read_recipe(source: str | Path, changes: Sequence[str] = ()) -> PretrainRecipe:
     """A recipe file, or the name of one that comes with the package, with `a.b=c` changes."""
-    return read_settings(Recipe, source, changes)
-
-
-def read_settings(kind: type[T], source: str | Path, changes: Sequence[str] = (), *, prefix: str = "") -> T:
-    """The settings of any kind that a file holds; those of one kind that come with the package share a `prefix`."""
-    path = Path(source)
-    if not path.is_file():
-        path = RECIPES / f"{prefix}{source}.toml"
-    if not path.is_file():
-        known = ", ".join(names_of_recipes(prefix))
-        raise NotFoundError(f"{source}: no such recipe file, and none of that name in the box ({known})")
-    values = read_toml(path)
-    budgets = BUDGETS if kind is Recipe else frozenset[str]()
-    for change in changes:
-        _set(values, change, budgets)
-    try:
-        return from_dict(kind, values)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a TOML file ({error})") from error
-
-
-def names_of_recipes(prefix: str = "") -> list[str]:
-    """Those that come with the package, without the prefix; without one, those that train a biLM."""
-    stems = sorted(path.stem for path in RECIPES.glob(f"{prefix}*.toml"))
-    return [stem.removeprefix(prefix) for stem in stems if prefix or not stem.startswith((TASK, TABLE))]
-
-
-TASK = "task-"  # how the names of recipes for downstream tasks begin
-TABLE = "table"  # ... and of lists of runs
-RECIPES = Path(__file__).parent.parent / "recipes"
-BUDGETS = frozenset({"training.epochs", "training.words", "training.minutes"})  # of a pre-training: one of them
-
-
-def _set(values: dict[str, Any], change: str, budgets: frozenset[str]) -> None:
-    name, equals, text = change.partition("=")
-    keys = name.strip().split(".")
-    if not equals or not all(keys):
-        raise ConfigError(f"--set {change}: write it as part.setting=value, for example training.lr=0.1")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text.strip()  # a word needs no quotes
-    if name.strip() in budgets:  # a new budget takes the place of the recipe's
-        for budget in budgets:
-            values.get("training", {}).pop(budget.split(".")[1], None)
-    table = values
-    for key in keys[:-1]:
-        table = table.setdefault(key, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"--set {change}: {key} is not a table")
-    table[keys[-1]] = value
+    return read_settings(PretrainRecipe, source, changes, group="pretrain", exclusive=BUDGETS)

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from pyelmo import kernels
+from pyelmo.corpus.pieces import END_ID
 from pyelmo.errors import ConfigError
-from pyelmo.kernels.softmax import draw_negatives, sampled_nll, touched
+from pyelmo.kernels.gpu.softmax import draw_negatives, sampled_nll, touched
 from pyelmo.model.bilm import BiLM
 from pyelmo.model.lstm import State
 from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
-from pyelmo.text.pieces import END_ID
 from pyelmo.training.optim import Optimiser, RowGradient, clip_gradients
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig

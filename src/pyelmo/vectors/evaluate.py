@@ -18,18 +18,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError
 from pyelmo.text.lines import existing, numbered_lines
-from pyelmo.vectors.static import StaticVectors, Vectors, at_length_1
+from pyelmo.vectors.static import StaticVectors, unit_vectors
 
 _SCORES = 1 << 24  # cosines at once: 64 MiB
 _SYNTACTIC = ("gram", "syn")  # how the names of such sections begin, Google's and the Korean ones
 
-Question = tuple[str, str, str, str]
+Analogy = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Score:
+class AnalogyScore:
     """Right answers among the known questions, of all that were asked."""
 
     right: int
@@ -49,10 +50,10 @@ class Score:
 
 @dataclass(frozen=True)
 class AnalogyResult:
-    sections: dict[str, Score]
-    semantic: Score
-    syntactic: Score
-    total: Score
+    sections: dict[str, AnalogyScore]
+    semantic: AnalogyScore
+    syntactic: AnalogyScore
+    total: AnalogyScore
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,10 @@ class PairResult:
         return 100 * self.known / self.pairs
 
 
-def read_analogies(path: str | Path) -> dict[str, list[Question]]:
+def read_analogies(path: str | Path) -> dict[str, list[Analogy]]:
     """Questions by section: a line ": name", then four words a line."""
-    sections: dict[str, list[Question]] = {}
-    section: list[Question] | None = None
+    sections: dict[str, list[Analogy]] = {}
+    section: list[Analogy] | None = None
     for number, line in numbered_lines(existing(path)):
         words = line.split()
         if line.startswith(":"):
@@ -128,19 +129,19 @@ class _Table:
     def fold(self, word: str) -> str:
         return word.lower() if self.ignore_case else word
 
-    def vector(self, word: str) -> Vectors | None:
+    def vector(self, word: str) -> Float32Array | None:
         """The vector at length 1; an unknown word's by its n-grams."""
         place = self.index.get(self.fold(word))
         if place is not None:
-            row: Vectors = self.unit[place]
+            row: Float32Array = self.unit[place]
             return row
         found = self.vectors.subwords.vector(word) if self.vectors.subwords else None
-        return None if found is None else at_length_1(found)
+        return None if found is None else unit_vectors(found)
 
 
 def analogies(
     vectors: StaticVectors,
-    sections: dict[str, list[Question]],
+    sections: dict[str, list[Analogy]],
     *,
     ignore_case: bool = True,
     vocab_size: int | None = None,
@@ -151,14 +152,14 @@ def analogies(
     for name, questions in sections.items():
         places = [[table.index.get(table.fold(word), -1) for word in question] for question in questions]
         known = np.array([row for row in places if min(row) >= 0], dtype=np.int64).reshape(-1, 4)
-        scores[name] = Score(_right(table.unit, known), len(known), len(questions))
-    kinds: dict[bool, list[Score]] = {False: [], True: []}
+        scores[name] = AnalogyScore(_right(table.unit, known), len(known), len(questions))
+    kinds: dict[bool, list[AnalogyScore]] = {False: [], True: []}
     for name, score in scores.items():
         kinds[name.startswith(_SYNTACTIC)].append(score)
     return AnalogyResult(scores, _sum(kinds[False]), _sum(kinds[True]), _sum(scores.values()))
 
 
-def _right(unit: Vectors, questions: npt.NDArray[np.int64]) -> int:  # (N, D), (Q, 4)
+def _right(unit: Float32Array, questions: npt.NDArray[np.int64]) -> int:  # (N, D), (Q, 4)
     right, batch = 0, max(_SCORES // len(unit), 1)
     for start in range(0, len(questions), batch):
         a, b, c, d = questions[start : start + batch].T
@@ -171,10 +172,10 @@ def _right(unit: Vectors, questions: npt.NDArray[np.int64]) -> int:  # (N, D), (
     return right
 
 
-def _sum(scores: Iterable[Score]) -> Score:
+def _sum(scores: Iterable[AnalogyScore]) -> AnalogyScore:
     scores = list(scores)
     right, known = sum(score.right for score in scores), sum(score.known for score in scores)
-    return Score(right, known, sum(score.questions for score in scores))
+    return AnalogyScore(right, known, sum(score.questions for score in scores))
 
 
 def similarity(

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError
 
-Vectors = npt.NDArray[np.float32]
 MAGIC = struct.pack("<i", 793712314)
 _END = "</s>"  # the end of a line is a word without n-grams
 _SETTINGS = struct.Struct("<2i12id")
@@ -35,19 +35,19 @@ _SHAPE = struct.Struct("<?2q")
 class Subwords:
     """The vectors of n-grams, found by hash."""
 
-    ngrams: Vectors  # (B, D)
+    ngrams: Float32Array  # (B, D)
     least: int
     most: int
 
-    def vector(self, word: str) -> Vectors | None:
+    def vector(self, word: str) -> Float32Array | None:
         """The mean of its n-grams' vectors; a word too short to have any has none."""
         rows = ngram_rows(word, self.least, self.most, len(self.ngrams))
         if not rows:
             return None
-        mean: Vectors = self.ngrams[rows].mean(0, dtype=np.float32)
+        mean: Float32Array = self.ngrams[rows].mean(0, dtype=np.float32)
         return mean
 
-    def compose(self, words: Sequence[str], own: Vectors) -> Vectors:  # (N, D)
+    def compose(self, words: Sequence[str], own: Float32Array) -> Float32Array:  # (N, D)
         """The vectors of known words: the mean of a word's own row and those of its n-grams."""
         vectors = np.empty(own.shape, dtype=np.float32)
         for row, word in enumerate(words):
@@ -72,7 +72,7 @@ def ngram_rows(word: str, least: int, most: int, buckets: int) -> list[int]:
     return rows
 
 
-def read(path: Path) -> tuple[list[str], Vectors, Subwords | None]:
+def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
     """The words, their vectors, and the n-grams."""
     data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
     raw = data.data

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError, NotFoundError, UnsafeFileError, missing_extra
 from pyelmo.vectors.fasttext import Subwords
 
-Vectors = npt.NDArray[np.float32]
 _ARRAYS = {"_reconstruct", "scalar", "_frombuffer", "ndarray", "dtype"}
 _ARRAY_MODULES = {
     "numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric",
@@ -38,7 +38,7 @@ class _Holder:
             self.__dict__.update(state)
 
 
-class _Reader(pickle.Unpickler):
+class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module in _ARRAY_MODULES and name in _ARRAYS) or (module, name) in _PLAIN:
             return super().find_class(module, name)
@@ -48,11 +48,11 @@ class _Reader(pickle.Unpickler):
         raise UnsafeFileError(f"the file wants {module}.{name}, which vectors of gensim's have no use for")
 
 
-def read(path: Path) -> tuple[list[str], Vectors, Subwords | None]:
+def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
     """The words and vectors of KeyedVectors or of a whole model (Word2Vec, FastText)."""
     try:
         with path.open("rb") as file:
-            stored = _Reader(file).load()
+            stored = _PlainUnpickler(file).load()
     except UnsafeFileError as error:
         raise UnsafeFileError(f"{path}: {error}. It was not read.") from error
     except Exception as error:  # a damaged pickle fails in any way
@@ -72,11 +72,11 @@ def read(path: Path) -> tuple[list[str], Vectors, Subwords | None]:
             f"{path}: {len(words)} words and {len(matrix)} vectors, or a number not finite. Is it damaged?"
         )
     subwords = _subwords(kept)
-    vectors: Vectors = matrix.astype(np.float32)
+    vectors: Float32Array = matrix.astype(np.float32)
     return words, subwords.compose(words, vectors) if subwords and matrix is kept.get(_PARTS) else vectors, subwords
 
 
-def write(path: Path, words: Sequence[str], matrix: Vectors) -> None:
+def write(path: Path, words: Sequence[str], matrix: Float32Array) -> None:
     """One file of KeyedVectors; arrays stay inside, so that it can replace an old one in one step."""
     try:
         from gensim.models import KeyedVectors

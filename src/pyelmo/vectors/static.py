@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
 from pyelmo.errors import InputError
 from pyelmo.vectors import store
 from pyelmo.vectors.fasttext import Subwords
 
-Vectors = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True)
-class Neighbour:
+class SimilarWord:
     word: str
     similarity: float  # cosine
 
@@ -33,7 +31,7 @@ class StaticVectors:
     def __init__(
         self,
         words: Sequence[str],
-        matrix: Vectors,  # (N, D)
+        matrix: Float32Array,  # (N, D)
         *,
         subwords: Subwords | None = None,
         lower_unknown: bool = False,
@@ -69,27 +67,27 @@ class StaticVectors:
         return int(self.matrix.shape[1])
 
     @functools.cached_property
-    def unit(self) -> Vectors:
+    def unit(self) -> Float32Array:
         """The vectors at length 1, so that products are cosines."""
-        return at_length_1(self.matrix)
+        return unit_vectors(self.matrix)
 
     def row(self, word: str) -> int | None:
         """Where a word stands in the table."""
         row = self.index.get(word)
         return self.index.get(word.lower()) if row is None and self.lower_unknown else row
 
-    def vector(self, word: str) -> Vectors | None:
+    def vector(self, word: str) -> Float32Array | None:
         """The vector (D,) of a word: its row, else that of its n-grams where they are known."""
         row = self.row(word)
         if row is not None:
-            found: Vectors = self.matrix[row]
+            found: Float32Array = self.matrix[row]
             return found
         return self.subwords.vector(word) if self.subwords else None
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def __call__(self, sentences: Sequence[list[str]]) -> Iterator[Vectors]:
+    def __call__(self, sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
         """One array (1, T, D) a sentence; a word without a vector is 0."""
         for sentence in sentences:
             vectors = np.zeros((1, len(sentence), self.dim), dtype=np.float32)
@@ -99,31 +97,32 @@ class StaticVectors:
                     vectors[0, place] = found
             yield vectors
 
-    def similar(self, word: str, count: int = 10) -> list[Neighbour]:
+    def similar(self, word: str, count: int = 10) -> list[SimilarWord]:
         """The nearest words by cosine, without the word itself."""
         return self._nearest(self._known(word), (word,), count)
 
-    def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[Neighbour]:
+    def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[SimilarWord]:
         """a - b + c (king - man + woman), on vectors of length 1; the three are no answers (3CosAdd)."""
         return self._nearest(self._known(a) - self._known(b) + self._known(c), (a, b, c), count)
 
-    def _known(self, word: str) -> Vectors:
+    def _known(self, word: str) -> Float32Array:
         vector = self.vector(word)
         if vector is None:
             hint = "" if self.lower_unknown or word.lower() not in self.index else f" {word.lower()!r} is."
             raise InputError(f"{self.name}: {word!r} is not among its {len(self):,} words.{hint}")
-        return at_length_1(vector)
+        return unit_vectors(vector)
 
-    def _nearest(self, target: Vectors, without: Sequence[str], count: int) -> list[Neighbour]:
+    def _nearest(self, target: Float32Array, without: Sequence[str], count: int) -> list[SimilarWord]:
         if count < 1:
             raise InputError(f"count is {count}; it must be at least 1")
-        cosines = self.unit @ at_length_1(target)
+        cosines = self.unit @ unit_vectors(target)
         rows = [row for row in map(self.row, without) if row is not None]
         cosines[rows] = -np.inf
         best = np.argsort(-cosines, kind="stable")[: min(count, len(self) - len(set(rows)))]
-        return [Neighbour(self.words[row], float(cosines[row])) for row in best]
+        return [SimilarWord(self.words[row], float(cosines[row])) for row in best]
 
 
-def at_length_1(vectors: Vectors) -> Vectors:  # (..., D)
-    scaled: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+def unit_vectors(vectors: Float32Array) -> Float32Array:  # (..., D)
+    """Scale vectors to length 1, so that their products are cosines; zeros stay zeros."""
+    scaled: Float32Array = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     return scaled

@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
 from pyelmo.files import atomic_path
 from pyelmo.vectors import fasttext, gensim_file
 from pyelmo.vectors.fasttext import Subwords
 
-Vectors = npt.NDArray[np.float32]
-Table = tuple[list[str], Vectors, Subwords | None]
+StoredVectors = tuple[list[str], Float32Array, Subwords | None]
 FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "gensim")
 _SUFFIXES = {".txt": "word2vec", ".vec": "word2vec", ".bin": "word2vec-binary", ".kv": "gensim"}
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,9})[ \r]*")
@@ -36,7 +35,7 @@ _LONGEST_WORD = 4096  # bytes; a longer one means that a binary file is damaged
 log = logging.getLogger(__name__)
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> StoredVectors:
     """The words, their vectors (N, D), and n-grams where the file has them. Of a word that comes twice, the first."""
     if path.is_dir():
         raise FormatError(f"{path}: is a folder, not a file of vectors")
@@ -79,7 +78,7 @@ def _is_text(head: bytes) -> bool:
     return not _CONTROL.search(head)
 
 
-def _read_text(path: Path, *, header: bool) -> Table:
+def _read_text(path: Path, *, header: bool) -> StoredVectors:
     words: list[str] = []
     rows = bytearray()
     count = dim = 0
@@ -101,7 +100,7 @@ def _read_text(path: Path, *, header: bool) -> Table:
     return words, np.frombuffer(rows, dtype=np.float32).reshape(len(words), dim), None
 
 
-def _parse(where: str, line: bytes, dim: int, *, spaces: bool) -> tuple[str, Vectors]:
+def _parse(where: str, line: bytes, dim: int, *, spaces: bool) -> tuple[str, Float32Array]:
     """A word and its numbers. GloVe has words with spaces in them; a number there is one too many."""
     try:
         word, *fields = line.decode("utf-8").rstrip(" \r\n").rsplit(" ", dim)
@@ -127,7 +126,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_binary(path: Path) -> Table:
+def _read_binary(path: Path) -> StoredVectors:
     with path.open("rb") as file:
         count, dim = _read_header(path, file, least_bytes=4)
         place = file.tell()
@@ -162,7 +161,7 @@ def _read_header(path: Path, file: BinaryIO, *, least_bytes: int) -> tuple[int, 
     return count, dim
 
 
-_READERS: dict[str, Callable[[Path], Table]] = {
+_READERS: dict[str, Callable[[Path], StoredVectors]] = {
     "word2vec": functools.partial(_read_text, header=True),
     "word2vec-binary": _read_binary,
     "glove": functools.partial(_read_text, header=False),
@@ -184,7 +183,7 @@ def format_of(path: Path, format: str | None, *, subwords: bool) -> str:
     return found
 
 
-def write(path: Path, format: str, words: Sequence[str], matrix: Vectors, trained: Any, *, force: bool) -> None:
+def write(path: Path, format: str, words: Sequence[str], matrix: Float32Array, trained: Any, *, force: bool) -> None:
     """Write a file, whole or not at all. Only fastText's .bin needs `trained`, the model of gensim's."""
     if format == "fasttext" and trained is None:
         raise InputError(f"{path}: vectors from a file lack what else is in fastText's .bin. Copy the .bin itself.")
@@ -202,7 +201,7 @@ def write(path: Path, format: str, words: Sequence[str], matrix: Vectors, traine
                 file.writelines(_lines(format, words, matrix))
 
 
-def _lines(format: str, words: Sequence[str], matrix: Vectors) -> Iterator[bytes]:
+def _lines(format: str, words: Sequence[str], matrix: Float32Array) -> Iterator[bytes]:
     if format != "glove":
         yield f"{len(words)} {matrix.shape[1]}\n".encode()
     numbers = " %.9g" * matrix.shape[1] + "\n"  # nine digits bring every float32 back

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.corpus.corpus import Corpus
 from pyelmo.errors import ConfigError, FormatError, InputError, missing_extra
-from pyelmo.text.corpus import Corpus
 from pyelmo.vectors.fasttext import Subwords
 from pyelmo.vectors.static import StaticVectors
 

@@ -1,0 +1,261 @@
+"""What a model knows: perplexity of held-out text, word senses, parts of speech, words with two senses.
+
+    python benchmarks/models/knows.py MODEL --language en --text wikipedia=en-wikipedia.test.txt \\
+        --tokenised-text wikitext-103=wt103.test.tokens --data DIR -o benchmarks/results/knows_en.json
+    python benchmarks/models/knows.py en --language en --precision int8 --parts wsd,pos,senses \\
+        --data DIR -o (the same file)
+
+DIR holds, at any depth, what a part needs: SemCor 3.0, ALL.data.xml of the unified test sets and WordNet 3.0's
+index.sense for wsd, UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses
+comes with the package; `--held-out` adds its held-out list, which is to be used once, when a model has been chosen.
+
+Every figure stands in the file as soon as it is known, with the model, command, machine and commit that gave it. The
+same command again keeps those and measures the rest, so parts may come from several runs and models: perplexity from
+the model as trained, with all words of its softmax, the rest from the one that is shipped. At the end comes a table in
+Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from pyelmo.encoders.registry import identity, open_encoder
+from pyelmo.errors import PyelmoError
+from pyelmo.files import sha256
+from pyelmo.formats import resolve
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.probes import suite
+from pyelmo.probes.figures import Measurement, measure
+from pyelmo.provenance import machine, plain_command, versions
+from pyelmo.text.lines import open_text, read_lines
+from pyelmo.text.tokens import split_sentences, split_words
+from pyelmo.training.evaluate import perplexity
+
+PARTS = {"en": ("perplexity", "wsd", "pos", "senses"), "ko": ("perplexity", "pos", "senses")}
+UNKNOWN = "<unk>"  # how WikiText writes a word that it left out
+PIECE_WORDS = 10_000  # evaluated between two steps of the bar
+
+
+# --- what is measured ----------------------------------------------------------------------------------------------
+
+
+def planned(args: argparse.Namespace) -> list[Measurement]:
+    """Everything asked for; files that are missing are noticed before anything is measured."""
+    found: list[Measurement] = []
+    language = model_language(args.model) or args.language  # ko-morph for Korean
+    encoder = open_encoder(f"elmo:{args.model}", precision=args.precision, device=args.device, language=language)
+    for part in args.parts:
+        if part != "perplexity":
+            found += suite.plan(part, encoder, args.language, args.data, control=False, held_out=args.held_out)
+            continue
+        texts = [(name, path, False) for name, path in args.text]
+        texts += [(name, path, True) for name, path in args.tokenised_text]
+        if not texts:
+            sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
+        facts = {**identity(resolve.locate(args.model)), "precision": "float32"}
+        for name, path, tokenised in texts:
+            of = {**facts, "text": path.name, "text_sha256": sha256(path)}
+            find = functools.partial(find_perplexity, args, language, path, tokenised)
+            found.append(Measurement(f"perplexity {name}", of, find))
+    return found
+
+
+def model_language(model: str) -> str | None:
+    return resolve.read(model).language
+
+
+@functools.cache
+def language_model(model: str, device: str) -> Pretrained:
+    pretrained = resolve.read(model)
+    pretrained.bilm.to(device)
+    return pretrained
+
+
+def find_perplexity(args: argparse.Namespace, language: str, path: Path, tokenised: bool) -> dict[str, Any]:
+    """Over single sentences, as a training run validates, with the full softmax."""
+    pretrained = language_model(args.model, args.device)
+    unknown = pretrained.lexicon.vocab.unknown if pretrained.lexicon.vocab else UNKNOWN
+    sentences = read_sentences(path, language, tokenised, unknown)
+    losses, words, unknowns = np.zeros(1 + pretrained.config.bidirectional), 0, 0
+    with tqdm(total=sum(map(len, sentences)), unit=" words", desc="  predicting") as bar:
+        for piece in pieces(sentences):
+            part = perplexity(pretrained, [piece], context="sentence", batch_size=256)
+            directions = [part.forward] if part.backward is None else [part.forward, part.backward]
+            losses += np.log(directions) * part.words
+            words, unknowns = words + part.words, unknowns + part.unknown
+            bar.update(sum(map(len, piece)))
+    forward, backward = (*np.exp(losses / words).tolist(), None)[:2]
+    return {
+        "forward": forward, "backward": backward,
+        "average": forward if backward is None else math.sqrt(forward * backward),
+        "predictions": words, "sentences": len(sentences), "unknown": unknowns, "unknown_rate": unknowns / words,
+        "vocabulary": pretrained.config.softmax, "context": "sentence", "softmax": "full",
+    }  # fmt: skip
+
+
+def read_sentences(path: Path, language: str, tokenised: bool, unknown: str) -> list[list[str]]:
+    """The sentences as `elmo prepare` finds them; a tokenised text (WikiText: a paragraph a line) keeps its words."""
+    found: list[list[str]] = []
+    with open_text(str(path)) as file:
+        for line in read_lines(file, str(path)):
+            for sentence in split_sentences(line, language):
+                words = sentence.split() if tokenised else split_words(sentence, language)
+                found.append([unknown if tokenised and word == UNKNOWN else word for word in words])
+    return found
+
+
+def pieces(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    piece: list[list[str]] = []
+    size = 0
+    for sentence in sentences:
+        piece.append(sentence)
+        size += len(sentence)
+        if size >= PIECE_WORDS:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+# --- the table -----------------------------------------------------------------------------------------------------
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """All figures of a file, to be pasted into a model's card."""
+    texts = {key.partition(" ")[2]: figures[key] for key in figures if key.startswith("perplexity ")}
+    lines: list[str] = []
+    if texts:
+        lines += row("perplexity of single sentences", "forward", "backward", "average", "vocabulary", "unknown")
+        lines += row(*["---"] * 6)
+        for name, figure in texts.items():
+            found = figure["result"]
+            values = [found[key] for key in ("forward", "backward", "average")]
+            share = f"{100 * found['unknown_rate']:.1f} % of {found['predictions']:,}"
+            lines += row(name, *map(number, values), f"{found['vocabulary']:,}", share)
+        lines.append("")
+    probes = probe_rows(figures)
+    if probes:
+        layers = max(len(values) for _, values, _, _ in probes)
+        mixes = ("mean of layers", "top less the one below")
+        lines += row("in %", *[f"layer {layer}" for layer in range(layers)], *mixes, "without the model")
+        lines += row(*["---"] * (layers + 4))
+        for name, values, mixed, plain in probes:
+            lines += row(name, *map(number, values), *[""] * (layers - len(values)), *map(number, mixed), plain)
+        lines.append("")
+    for key in ("senses", "senses held out"):
+        if key in figures:
+            shares = sorted(figures[key]["result"]["by_word"].items(), key=lambda pair: -pair[1])
+            lines += [f"By word ({key}): {', '.join(f'{word} {share:.0f}' for word, share in shares)}.", ""]
+    origins: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        origins.setdefault(describe(figure), []).append(key)
+    return "\n".join([*lines, *[f"- {', '.join(keys)}: {origin}" for origin, keys in origins.items()]])
+
+
+NO_MIX = (None, None)
+ProbeRow = tuple[str, list[float], tuple[float | None, float | None], str]
+
+
+def probe_rows(figures: dict[str, Any]) -> list[ProbeRow]:
+    """Name, shares by layer, those of the two mixes of layers, and what is reached without a model."""
+    rows: list[ProbeRow] = []
+    if "wsd" in figures:
+        found = figures["wsd"]["result"]
+        rows.append(("word senses, all sets (F1)", found["f1"], NO_MIX, f"first sense {found['first_sense']:.1f}"))
+        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in found["by_set"].items()]
+        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in found.get("by_pos", {}).items()]
+    for key, figure in figures.items():
+        if key.startswith("pos"):
+            name, found = f"parts of speech, {figure['of']['treebank']}", figure["result"]
+            rows.append((name, found["accuracy"], NO_MIX, f"most frequent tag {found['baseline']:.1f}"))
+    for key, name in (("senses", "words with two senses"), ("senses held out", "words with two senses, held out")):
+        if key in figures:
+            found = figures[key]["result"]
+            name = f"{name}, {found['sentences']} sentences"
+            rows.append((name, found["layers"], (found["mean"], found["added"]), f"chance {found['chance']:.1f}"))
+    return rows
+
+
+def describe(figure: dict[str, Any]) -> str:
+    of, on = figure["of"], figure["machine"]
+    where = f"{on['cpu']}, {on['date']}, commit {on['commit']}, torch {on['torch']}"
+    return f"{of['model']} in {of['precision']}, `{figure['command']}`, {where}"
+
+
+def row(*cells: str) -> list[str]:
+    return [f"| {' | '.join(cells)} |"]
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def named_path(value: str) -> tuple[str, Path]:
+    name, equals, path = value.partition("=")
+    if not (name and equals and Path(path).is_file()):
+        raise argparse.ArgumentTypeError(f"{value!r}: expected NAME=PATH with the path of a file")
+    return name, Path(path)
+
+
+def folder(value: str) -> Path:
+    if not Path(value).is_dir():
+        raise argparse.ArgumentTypeError(f"{value!r}: not a folder")
+    return Path(value)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a model that is shipped")
+    parser.add_argument("--language", choices=sorted(PARTS), required=True)
+    parser.add_argument("--precision", choices=("float32", "int8"), default="float32", help="in which the probes run")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
+    parser.add_argument("--parts", help="some of perplexity,wsd,pos,senses (default: all that the language has)")
+    parser.add_argument("--text", type=named_path, action="append", default=[], metavar="NAME=PATH")
+    parser.add_argument(
+        "--tokenised-text", type=named_path, action="append", default=[], metavar="NAME=PATH",
+        help=f"words separated by spaces already, {UNKNOWN} for those left out",
+    )  # fmt: skip
+    parser.add_argument("--data", type=folder, nargs="+", default=[], metavar="DIR", help="where labelled sets are")
+    parser.add_argument("--held-out", action="store_true", help="the held-out words with two senses too: use it once")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json")
+    parser.add_argument("--force", action="store_true", help="measure again what the file has already")
+    args = parser.parse_args()
+    known = PARTS[args.language]
+    args.parts = args.parts.split(",") if args.parts else list(known)
+    for part in args.parts:
+        if part not in known:
+            parser.error(f"part {part!r} is none of {', '.join(known)}, which the language {args.language} has")
+    if args.held_out and "senses" not in args.parts:
+        parser.error("--held-out belongs to the part senses, which --parts leaves out")
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    command = plain_command("python benchmarks/models/knows.py", sys.argv[1:])
+    origin = {"command": command, "machine": {**machine(), **versions()}}
+    tell = functools.partial(print, file=sys.stderr)
+    try:
+        about = {"language": args.language}
+        results = measure(planned(args), args.output, about, origin=origin, force=args.force, tell=tell)
+    except PyelmoError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(f"\nstopped; the figures found so far are in {args.output}, and the same command finds the rest")
+    print(markdown(results["figures"]))
+
+
+if __name__ == "__main__":
+    main()

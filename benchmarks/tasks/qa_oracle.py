@@ -1,0 +1,53 @@
+"""What the best of all networks could reach on a file of questions: answers are whole words, and some are not.
+
+    python benchmarks/tasks/qa_oracle.py FILE... [--language en] [--scheme squad] [--json RESULT]
+
+For each file: questions, passages, exact match and F1 of the answer's best place, and questions with several places.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from pyelmo.provenance import machine
+from pyelmo.tasks.qa.data import read_questions
+from pyelmo.tasks.qa.scores import score_answer
+
+
+def oracle(path: Path, language: str, scheme: str) -> dict[str, Any]:
+    questions = read_questions(path, language)
+    exact = f1 = 0.0
+    for each in questions:
+        found = [score_answer(each.passage.part(*place), each.answers, scheme) for place in each.places]
+        exact += max((one.exact for one in found), default=0.0)
+        f1 += max((one.f1 for one in found), default=0.0)
+    count = len(questions)
+    return {
+        "file": path.name, "language": language, "scheme": scheme, "questions": count,
+        "passages": len({id(each.passage) for each in questions}),
+        "without_place": sum(not each.places for each in questions),
+        "several_places_percent": round(100 * sum(len(each.places) > 1 for each in questions) / count, 2),
+        "exact_match": round(100 * exact / count, 2), "f1": round(100 * f1 / count, 2),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of SQuAD 1.1 or KorQuAD 1.0")
+    parser.add_argument("--language", default="en", help="whose rules split the text (default: en)")
+    parser.add_argument("--scheme", default="squad", help="squad or korquad: how answers are scored (default: squad)")
+    parser.add_argument("--json", type=Path, help="add the results to those in this file")
+    args = parser.parse_args()
+    found = [oracle(path, args.language, args.scheme) for path in args.files]
+    print(json.dumps(found, indent=2))
+    if args.json:
+        before = json.loads(args.json.read_text("utf-8"))["files"] if args.json.exists() else []
+        result = {"machine": machine(), "files": before + found}
+        args.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

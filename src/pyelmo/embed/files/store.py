@@ -1,0 +1,227 @@
+"""Embeddings files: one array for each sentence, written as it comes, read back in order.
+
+L layers, T tokens, D dimensions. An array is (L, T, D), (T, D) for one layer, and (L, D) or (D,) when pooled.
+The formats themselves are in store_formats.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from pyelmo.embed.files.formats import (
+    READERS,
+    SINKS,
+    JsonlSink,
+    Layout,
+    Sink,
+    StoredSentence,
+    parquet_takes_float16,
+    pyarrow_parquet,
+)
+from pyelmo.errors import FormatError, InputError, NotFoundError, OutputError, PyelmoError
+from pyelmo.files import atomic_path
+
+FORMATS = ("hdf5", "npz", "parquet", "jsonl")
+SUFFIXES = {".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".jsonl": "jsonl"}
+STDOUT = "-"
+# What a bulk job says about its folder. Readers of a folder of Parquet files leave out names that begin so.
+JOB = "_job.json"
+
+
+def format_of(path: str | Path, given: str | None) -> str:
+    """The format asked for, else the one that the suffix of `path` tells; standard output is jsonl."""
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"format {given!r} is none of {', '.join(FORMATS)}.")
+        return given
+    if str(path) == STDOUT:
+        return "jsonl"
+    try:
+        return SUFFIXES[Path(path).suffix.lower()]
+    except KeyError:
+        known = ", ".join(SUFFIXES)
+        raise InputError(f"{path}: the name ends in none of {known}. Pass --format {'|'.join(FORMATS)}.") from None
+
+
+@contextlib.contextmanager
+def open_writer(
+    path: str | Path,
+    *,
+    format: str,
+    dim: int,
+    layers: Sequence[str] | None = None,
+    pooled: bool = False,
+    force: bool = False,
+    float16: bool = False,
+    first: int = 0,
+) -> Iterator[EmbeddingsWriter]:
+    """Write one array for each sentence; the file appears when the block ends well, else nothing changes.
+
+    layers: names of the arrays' first axis (Parquet's columns), or None for arrays of one layer without that axis.
+    pooled: the arrays have no token axis.
+    first: the number of the first sentence.
+
+    The path "-" is standard output, where the block ends quietly when its reader goes away.
+    """
+    columns = list(layers) if layers is not None else ["vectors"]
+    layout = Layout(columns=columns, stacked=layers is not None, pooled=pooled, dim=dim, float16=float16)
+    check_format(format_of(path, format), float16=float16)
+    if format == "parquet":
+        _check_columns(layers or [])
+    if str(path) == STDOUT:
+        if format != "jsonl":
+            raise InputError(f"{format} cannot go to standard output. Name a file, or pass --format jsonl.")
+        with _standard_output(layout, first) as writer:
+            yield writer
+        return
+    if Path(path).is_dir():
+        raise OutputError(f"{path}: is a folder. Name a file inside it.")
+    with atomic_path(path, force=force) as part:
+        writer = EmbeddingsWriter(SINKS[format](part, layout), layout, str(path), first)
+        try:
+            yield writer
+            writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+
+
+def check_format(format: str, *, float16: bool) -> None:
+    """Refuse before any work what cannot be written here."""
+    if format == "parquet":
+        pyarrow_parquet()
+        if float16 and not parquet_takes_float16():
+            raise InputError("float16 in Parquet needs pyarrow 15 or newer. Update it, or use hdf5, npz or jsonl.")
+
+
+def _check_columns(layers: Sequence[str]) -> None:
+    taken = ["index", "sentence", "tokens", "vectors", *layers]
+    if len(set(taken)) < len(taken):
+        raise InputError(f"Parquet needs a column name of its own for each layer, not {', '.join(layers)}.")
+
+
+@contextlib.contextmanager
+def _standard_output(layout: Layout, first: int) -> Iterator[EmbeddingsWriter]:
+    writer = EmbeddingsWriter(JsonlSink(sys.stdout, layout), layout, "standard output", first)
+    try:
+        yield writer
+        writer.finish()
+    except OutputError as error:
+        # Python flushes standard output once more at its exit: let that go nowhere, instead of failing again.
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if error is writer.failure and isinstance(error.__cause__, BrokenPipeError):
+            return
+        raise
+
+
+class EmbeddingsWriter:
+    """Takes the sentences of one file in input order; `count` is how many it has taken."""
+
+    def __init__(self, sink: Sink, layout: Layout, name: str, first: int = 0) -> None:
+        self.count = 0
+        self._first = first
+        self.failure: BaseException | None = None
+        self._sink = sink
+        self._layout = layout
+        self._name = name
+        self._dtype = np.float16 if layout.float16 else np.float32
+
+    def write(self, sentence: str, tokens: Sequence[str], array: np.ndarray) -> None:
+        with self._no_gaps():
+            index = self._first + self.count
+            self._sink.write(index, sentence, list(tokens), self._as_stored(array, index))
+        self.count += 1
+
+    def finish(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        with self._no_gaps():
+            self._sink.finish()
+
+    def abandon(self) -> None:
+        # The first error is the one to report; what closing a broken file adds to it does not matter.
+        with contextlib.suppress(Exception):
+            self._sink.abandon()
+
+    def _as_stored(self, array: np.ndarray, index: int) -> np.ndarray:
+        array = np.asarray(array)
+        if not self._layout.fits(array.shape):
+            raise InputError(f"{self._name}: sentence {index} has shape {array.shape}, expected {self._layout}.")
+        with np.errstate(over="ignore"):
+            stored = np.ascontiguousarray(array, dtype=self._dtype)
+        if self._layout.float16 and np.isinf(stored).any():
+            raise InputError(
+                f"{self._name}: sentence {index} holds a value of {np.abs(array).max():.3g}, too large for float16. "
+                "Store float32."
+            )
+        return stored
+
+    @contextlib.contextmanager
+    def _no_gaps(self) -> Iterator[None]:
+        """Remember a failure: a file that misses a sentence must not appear, even if the caller goes on."""
+        try:
+            yield
+        except (OSError, RuntimeError) as error:  # h5py raises RuntimeError too
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            unchanged = "" if self._name == "standard output" else " Nothing was changed."
+            self.failure = OutputError(f"{self._name}: cannot be written: {reason}.{unchanged}")
+            raise self.failure from error
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+def part_name(number: int, format: str) -> str:
+    """The name of one file of a bulk job's folder."""
+    return f"part-{number:05d}.{format}"
+
+
+def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
+    """The sentences of an embeddings file in order, one in memory at a time; the format is told from the content.
+
+    A folder that a bulk job wrote is read part after part.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.is_file():
+        raise NotFoundError(f"{path}: no such file.")
+    with open(path, "rb") as file:
+        start = file.read(4)
+    format = {b"\x89HDF": "hdf5", b"PK\x03\x04": "npz", b"PAR1": "parquet"}.get(start, "jsonl")
+    return _read(path, format)
+
+
+def _read_folder(folder: Path) -> Iterator[StoredSentence]:
+    try:
+        job = json.loads((folder / JOB).read_text(encoding="utf-8"))
+        parts = [folder / part_name(number, job["format"]) for number in range(job["parts"])]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{folder}: holds no embeddings: no {JOB} in it that can be read.") from error
+    missing = [part.name for part in parts if not part.is_file()]
+    if missing:
+        raise FormatError(
+            f"{folder}: {len(missing)} of {len(parts)} parts are missing, the first is {missing[0]}. Run the command "
+            "that wrote it once more: it goes on with those."
+        )
+    return chain.from_iterable(map(read_embeddings, parts))
+
+
+def _read(path: Path, format: str) -> Iterator[StoredSentence]:
+    try:
+        yield from READERS[format](path)
+    except PyelmoError:
+        raise
+    except Exception as error:  # every library has its own for a file that is cut short or holds something else
+        raise FormatError(
+            f"{path}: cannot be read as embeddings ({format}): {type(error).__name__}: {error}. Is it whole?"
+        ) from error

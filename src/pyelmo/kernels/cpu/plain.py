@@ -1,0 +1,102 @@
+"""The plain references of cpu.py, in numpy: the same names and arguments, and what int8 runs on without a compiler.
+
+R rows of a weight matrix (the outputs), K its columns (the inputs), M rows of inputs, C cells, P output of a direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pyelmo.arrays import Float32Array
+from pyelmo.kernels.cpu.quantise import LEVELS, Quantised
+
+
+class Matrix:
+    def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False) -> None:
+        self.weights = weights
+        self.shape = weights.values.shape if isinstance(weights, Quantised) else weights.shape
+
+    def restore(self) -> Float32Array:
+        return self.weights.restore() if isinstance(self.weights, Quantised) else self.weights
+
+    def product(self, inputs: Float32Array) -> Float32Array:
+        """inputs times the transposed matrix; int8 weights meet inputs that are rounded to int8 row by row."""
+        if not isinstance(self.weights, Quantised):
+            outputs: Float32Array = inputs @ self.weights.T
+            return outputs
+        largest = np.abs(inputs).max(-1, keepdims=True, initial=0.0)
+        inverse = np.divide(np.float32(LEVELS), largest, out=np.zeros_like(largest), where=largest > 0)
+        # Products of whole numbers are exact in float64, whatever their order.
+        sums = np.rint(inputs * inverse).astype(np.float64) @ self.weights.values.T.astype(np.float64)
+        scaled: Float32Array = sums.astype(np.float32) * (self.weights.scales * (largest / np.float32(LEVELS)))
+        return scaled
+
+
+class Lstm:
+    def __init__(
+        self,
+        input: Matrix,
+        recurrent: Matrix,
+        bias: Float32Array,
+        projection: Matrix | None,
+        cell_clip: float | None,
+        projection_clip: float | None,
+    ) -> None:
+        self.input, self.recurrent, self.bias, self.projection = input, recurrent, bias, projection
+        self.cell_clip = np.inf if cell_clip is None else cell_clip
+        self.projection_clip = np.inf if projection_clip is None else projection_clip
+        self.size = recurrent.shape[1]
+
+    def run(self, inputs: Float32Array, live: npt.NDArray[np.int64]) -> Float32Array:
+        outputs = np.empty((len(inputs), self.size), dtype=np.float32)
+        hidden = np.zeros((live[0] if len(live) else 0, self.size), dtype=np.float32)
+        cell = np.zeros((len(hidden), len(self.bias) // 4), dtype=np.float32)
+        done = 0
+        for rows in live:
+            gates = self.bias + self.input.product(inputs[done : done + rows])
+            gates += self.recurrent.product(hidden[:rows])
+            enter, forget, candidate, leave = np.split(gates, 4, -1)
+            cell = _sigmoid(forget) * cell[:rows] + _sigmoid(enter) * np.tanh(candidate)
+            cell = cell.clip(-self.cell_clip, self.cell_clip)
+            hidden = _sigmoid(leave) * np.tanh(cell)
+            if self.projection is not None:
+                hidden = self.projection.product(hidden).clip(-self.projection_clip, self.projection_clip)
+            outputs[done : done + rows] = hidden
+            done += rows
+        return outputs
+
+
+def linear(matrix: Matrix, bias: Float32Array | None, inputs: Float32Array) -> Float32Array:
+    outputs = matrix.product(inputs)
+    return outputs if bias is None else outputs + bias
+
+
+def highway(transform: Float32Array, gate: Float32Array, features: Float32Array) -> None:
+    carried = _sigmoid(gate)
+    features[:] = carried * np.maximum(transform, 0.0) + (1 - carried) * features
+
+
+class CharFeatures:
+    def __init__(
+        self, table: Float32Array, filters: Sequence[Float32Array], biases: Sequence[Float32Array], activation: str
+    ) -> None:
+        self._table, self._filters, self._biases = table, filters, biases
+        self._activation = np.tanh if activation == "tanh" else lambda values: np.maximum(values, 0.0)
+
+    def run(self, chars: npt.NDArray[np.int32]) -> Float32Array:
+        size = self._table.shape[1]
+        embedded = self._table[chars].reshape(len(chars), -1)  # (M, C * E)
+        maxima = []
+        for bank, bias in zip(self._filters, self._biases, strict=True):
+            windows = np.lib.stride_tricks.sliding_window_view(embedded, bank.shape[1], 1)[:, ::size]
+            maxima.append((windows @ bank.T).max(1) + bias)
+        features: Float32Array = self._activation(np.concatenate(maxima, -1)).astype(np.float32)
+        return features
+
+
+def _sigmoid(values: Float32Array) -> Float32Array:
+    result: Float32Array = np.float32(0.5) * np.tanh(np.float32(0.5) * values) + np.float32(0.5)
+    return result

@@ -1,0 +1,153 @@
+"""Reading text files of every kind as lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyelmo.corpus import reading
+from pyelmo.corpus.reading import TextReader
+from pyelmo.errors import FormatError, InputError, NotFoundError, PyelmoError
+
+DOCUMENTS = ["One line.\nTwo línes, 한국어.", "Another document."]
+LINES = ["One line.", "Two línes, 한국어.", "", "Another document.", ""]
+
+
+def zst(data: bytes) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    return bytes(pyarrow.compress(data, codec="zstd", asbytes=True))
+
+
+def parquet(column: str = "text") -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table({"number": [1, 2, 3], column: [DOCUMENTS[0], None, DOCUMENTS[1]]}), sink)
+    return sink.getvalue()
+
+
+def jsonl() -> bytes:
+    records = [{"text": DOCUMENTS[0], "id": 1}, {"text": None}, {"text": DOCUMENTS[1]}]
+    return "\n".join(json.dumps(record) for record in records).encode()
+
+
+CONTENTS: dict[str, Callable[[], bytes]] = {
+    "a.txt": lambda: "\n\n".join(DOCUMENTS).encode(),
+    "a.jsonl": jsonl,
+    "a.parquet": parquet,
+}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": zst,
+}
+
+
+def squeezed(lines: list[str]) -> list[str]:
+    """Without the repeated ends of documents, which mean no more than one."""
+    return [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("name", CONTENTS)
+def test_every_format_in_every_packing_gives_the_same_lines(tmp_path: Path, name: str, packing: str) -> None:
+    path = tmp_path / (name + packing)
+    path.write_bytes(PACKERS[packing](CONTENTS[name]()))
+    reader = TextReader([path])
+    assert squeezed(list(reader)) == LINES
+    assert reader.bytes_read == reader.total_bytes == path.stat().st_size
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("name", CONTENTS)
+def test_standard_input_is_read_in_every_packing(monkeypatch: pytest.MonkeyPatch, name: str, packing: str) -> None:
+    class Standard:
+        buffer = io.BufferedReader(io.BytesIO(PACKERS[packing](CONTENTS[name]())))
+
+    monkeypatch.setattr("sys.stdin", Standard)
+    kind = {"a.txt": "auto", "a.jsonl": "jsonl", "a.parquet": "parquet"}[name]
+    reader = TextReader(["-"], input_format=kind)
+    assert squeezed(list(reader)) == LINES
+    assert reader.total_bytes is None
+
+
+def test_another_text_column_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(parquet("body"))
+    assert squeezed(list(TextReader([tmp_path / "a.parquet"], text_column="body"))) == LINES
+
+
+def test_odd_lines_are_read_as_they_should_be(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufefffirst\r\n \t \r\nseparator\u2028inside\nnul\0here".encode())
+    assert list(TextReader([tmp_path / "a.txt"])) == ["first", "", "separator\u2028inside", "nul\ufffdhere", ""]
+
+
+def test_half_a_character_in_json_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "a\\ud800b\\u0000c"}')
+    assert squeezed(list(TextReader([tmp_path / "a.jsonl"]))) == ["a\ufffdb\ufffdc", ""]
+
+
+def test_a_line_without_end_is_cut_at_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LONGEST_LINE", 100)
+    words = [f"word{number}é" for number in range(1000)]
+    (tmp_path / "a.txt").write_text(" ".join(words), encoding="utf-8")
+    lines = list(TextReader([tmp_path / "a.txt"]))
+    assert " ".join(lines).split() == words
+    assert max(len(line.encode()) for line in lines) <= 200
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [
+        ("a.txt", "gut\nschön".encode("latin-1"), FormatError, r"a\.txt: line 2: byte 4 .* is not UTF-8.*iconv"),
+        ("a.txt.gz", b"no gzip", FormatError, "not packed as its name says"),
+        ("a.txt.gz", gzip.compress(b"text " * 1000)[:40], FormatError, "ends in the middle"),
+        ("a.txt.gz", gzip.compress(b"text " * 1000)[:-8] + b"12345678", FormatError, "damaged"),
+        ("a.txt.xz", lzma.compress(b"text " * 1000)[:60] + b"x" * 40, FormatError, "damaged|ends in the middle"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": ', FormatError, "line 2 is not JSON"),
+        ("a.jsonl", b'{"body": "a"}', InputError, r"line 1 has no 'text', only 'body'\. Choose the text column"),
+        ("a.jsonl", b'["a"]', InputError, "line 1 is list"),
+        ("a.jsonl", b'{"text": 3}', InputError, "'text' is int"),
+        ("a.parquet", b"PAR1 but no more", FormatError, "not a readable Parquet file"),
+        ("a.txt", b"PAR1....", InputError, "is a Parquet file"),
+    ],
+)
+def test_a_bad_file_is_one_clear_error(
+    tmp_path: Path, name: str, content: bytes, error: type[PyelmoError], message: str
+) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=message) as caught:
+        list(TextReader([tmp_path / name]))
+    assert "\n" not in str(caught.value).strip()
+
+
+def test_a_damaged_zst_file_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.zst").write_bytes(zst(b"text " * 10_000)[:20] + b"damage")
+    with pytest.raises(PyelmoError, match=r"a\.txt\.zst"):
+        list(TextReader([tmp_path / "a.txt.zst"]))
+
+
+def test_a_missing_file_a_folder_and_an_unknown_format_fail_before_any_reading(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no such file"):
+        TextReader([tmp_path / "missing.txt"])
+    with pytest.raises(InputError, match="is a folder"):
+        TextReader([tmp_path])
+    with pytest.raises(InputError, match="'xml' is not known"):
+        TextReader([], input_format="xml")
+
+
+def test_a_parquet_file_without_the_column_names_those_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(parquet("body"))
+    with pytest.raises(InputError, match="no column 'text', only number, body"):
+        list(TextReader([tmp_path / "a.parquet"]))

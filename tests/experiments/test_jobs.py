@@ -1,0 +1,142 @@
+"""Processes side by side: their order, what a failure stops, and that none outlives who started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from pyelmo.experiments import jobs
+from pyelmo.experiments.jobs import Ended, Job, run_jobs
+
+NOTE = """
+import sys, time
+open("order", "a").write(sys.argv[1])
+time.sleep(float(sys.argv[2]))
+sys.exit("".join(sys.argv[3:]) or 0)
+"""
+
+
+def job(folder: Path, name: str, *error: str, seconds: float = 0, after: str | None = None, mark: str = "") -> Job:
+    command = (sys.executable, "-S", "-c", NOTE, name, str(seconds), *error)
+    return Job(name, command, folder / "logs" / f"{name}.log", after, folder / mark if mark else None)
+
+
+def run(folder: Path, *given: Job, at_once: int = 1) -> dict[str, str | None]:
+    found = run_jobs(given, at_once=at_once, folder=folder, environment={})
+    return {each.job.name: each.error for each in found}
+
+
+def test_jobs_run_in_their_order_and_after_those_they_need(tmp_path):
+    given = [job(tmp_path, "a"), job(tmp_path, "b", after="d"), job(tmp_path, "c"), job(tmp_path, "d", mark="done")]
+    assert run(tmp_path, *given) == dict.fromkeys("acdb")
+    assert (tmp_path / "order").read_text() == "acdb"
+    assert (tmp_path / "done").exists()
+
+
+def test_as_many_run_at_once_as_are_asked_for(tmp_path):
+    began = time.monotonic()
+    given = [job(tmp_path, "a", seconds=0.6), job(tmp_path, "b", after="a"), job(tmp_path, "c")]
+    assert list(run(tmp_path, *given, at_once=2)) == ["c", "a", "b"]
+    assert time.monotonic() - began > 0.6
+
+
+def test_a_failure_is_told_by_its_last_error_and_stops_only_what_needs_it(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text("$ before\nelmo: of an earlier process\n")
+    given = [job(tmp_path, "a", "lost", mark="done"), job(tmp_path, "b", after="a"), job(tmp_path, "c")]
+    assert run(tmp_path, *given) == {"a": "lost", "b": "a failed, which must come before it", "c": None}
+    assert not (tmp_path / "done").exists()
+    own = Job("k", (sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"), tmp_path / "k.log")
+    assert run(tmp_path, own) == {"k": "was ended by SIGKILL"}
+    said = "import sys; print('elmo: no file\\nmore', file=sys.stderr); sys.exit(1)"
+    assert run(tmp_path, Job("s", (sys.executable, "-S", "-c", said), tmp_path / "s.log")) == {"s": "no file"}
+
+
+FULL_ONCE = """
+import os, sys, time
+again = os.path.exists("b")
+open("b", "a").write(str(len(os.listdir("running"))))
+sys.exit(0 if again else 75)
+"""
+LONG = """
+import os, sys, time
+open("running/" + sys.argv[1], "w").close()
+time.sleep(float(sys.argv[2]))
+os.remove("running/" + sys.argv[1])
+"""
+
+
+def test_what_finds_a_gpu_full_runs_again_when_another_has_ended(tmp_path, caplog):
+    (tmp_path / "running").mkdir()
+    given = [
+        Job("a", (sys.executable, "-S", "-c", LONG, "a", "1.5"), tmp_path / "a.log"),
+        Job("c", (sys.executable, "-S", "-c", LONG, "c", "2.5"), tmp_path / "c.log"),
+        Job("b", (sys.executable, "-S", "-c", "import time; time.sleep(1)\n" + FULL_ONCE), tmp_path / "b.log"),
+    ]
+    assert run(tmp_path, *given, at_once=3) == dict.fromkeys("abc")
+    assert (tmp_path / "b").read_text() in {"21", "20"}  # beside two others, and then beside one at most
+    assert "memory is full; 2 processes" in caplog.text
+
+
+def test_what_finds_a_gpu_full_by_itself_has_failed(tmp_path):
+    full = "import sys; print('elmo: the memory is full', file=sys.stderr); sys.exit(75)"
+    assert run(tmp_path, Job("a", (sys.executable, "-c", full), tmp_path / "a.log")) == {"a": "the memory is full"}
+
+
+def test_an_interrupt_ends_the_processes(tmp_path, monkeypatch):
+    started = []
+    start = jobs._start
+    monkeypatch.setattr(jobs, "_start", lambda *given: started.append(start(*given)) or started[-1])
+
+    def stop(ended: Ended) -> None:
+        raise KeyboardInterrupt
+
+    given = [job(tmp_path, "a", seconds=60), job(tmp_path, "b")]
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(given, at_once=2, folder=tmp_path, environment={}, tell=stop)
+    assert started[0].process.returncode == -signal.SIGTERM
+
+
+def test_a_job_ends_with_the_process_that_started_it(tmp_path):
+    code = "from pyelmo.experiments.jobs import begin_job; import time; assert begin_job(); print('on', flush=True); time.sleep(60)"
+    environment = {**os.environ, jobs.JOB: "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    assert process.stdout.readline() == b"on\n"
+    process.stdin.close()  # as when we are killed
+    assert process.wait(30) == -signal.SIGTERM
+    process.stdout.close()
+
+
+def test_outside_of_a_job_nothing_is_changed(monkeypatch):
+    monkeypatch.delenv(jobs.JOB, raising=False)
+    monkeypatch.setattr(jobs, "wait_without_work", lambda: pytest.fail("called"))
+    assert jobs.begin_job("cuda") is False
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_wait_for_the_gpu_uses_no_core():
+    code = """
+import time, torch
+from pyelmo.experiments.jobs import wait_without_work
+assert wait_without_work()
+matrix = torch.randn(8192, 8192, device="cuda")
+torch.cuda.synchronize()
+cpu, clock = time.process_time(), time.perf_counter()
+for _ in range(5):
+    for _ in range(20):
+        product = matrix @ matrix
+    torch.cuda.synchronize()
+print((time.process_time() - cpu) / (time.perf_counter() - clock))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.5

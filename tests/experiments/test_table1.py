@@ -1,0 +1,207 @@
+"""Table 1: what is made and what is not made again, and the numbers of the table. The processes are stand-ins."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from task_support import make_run
+
+from pyelmo.config import to_dict
+from pyelmo.errors import NotFoundError, PyelmoError
+from pyelmo.experiments import plans, table1
+
+PLAN = """
+[[set]]
+name = "names"
+task = "ner"
+about = "made-up names"
+data = ["train", "test"]
+seeds = 2
+[[set.run]]
+name = "base"
+encoder = "none"
+[[set.run]]
+name = "en"
+[[set.run]]
+name = "en"
+fractions = [0.5]
+[[set]]
+task = "srl"
+data = ["train", "test"]
+seeds = 1
+paper = false
+[[set.run]]
+name = "base"
+encoder = "none"
+"""
+# Stands for `elmo`: notes that it was called, fails where a file says so, else leaves a seed's results.
+PROGRAM = """
+import pathlib, sys
+words = sys.argv[1:]
+run, cache = (pathlib.Path(words[words.index(name) + 1]) for name in ("-o", "--cache"))
+seed = words[-1].split("-")[0]
+open("calls", "a").write(f"{run.name} {seed}\\n")
+if pathlib.Path(f"slow-{run.name}").exists():
+    sys.exit(sys.stdin.read())  # which ends with who started this
+if pathlib.Path(f"fail-{run.name}-{seed}").exists():
+    sys.exit("elmo: it is broken")
+cache.mkdir(exist_ok=True)
+if seed != "0":
+    folder = run / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    (run / "run.json").write_text(pathlib.Path(f"{run.name}.json").read_text())
+    (folder / "result.json").write_text('{"seed": %s, "dev": {"score": 50}, "layers": {}}' % seed)
+    (folder / "answers-dev.jsonl").write_text('{"counts": [1, 2, 2]}\\n')
+"""
+COORDINATOR = """
+import pickle, sys
+from pyelmo.experiments import table1
+table1.make_runs(*pickle.load(open(sys.argv[1], "rb")))
+"""
+
+
+@pytest.fixture
+def here(tmp_path) -> tuple[list[plans.RunSet], table1.Setting]:
+    """The plan, and a folder with its data and what the stand-in needs."""
+    for name, text in {"plan.toml": PLAN, "program": PROGRAM, "train": "", "test": ""}.items():
+        (tmp_path / name).write_text(text)
+    sets = plans.read_plan(tmp_path / "plan.toml")
+    for run in (run for each in sets for run in each.runs):
+        facts = {
+            "task": run.task,
+            "data": {"train": {"file": "train"}, "dev": {"file": "test"}},
+            "encoder": run.encoder and {"model": "en"},
+            "encoder_name": run.encoder,
+            "fraction": run.options.fraction,
+            "recipe": to_dict(run.recipe),
+        }
+        (tmp_path / f"{run.name}.json").write_text(json.dumps(facts))
+    out = tmp_path / "out"
+    return sets, table1.Setting(
+        data=tmp_path, output=out, cache=out / "cache", device="cpu", jobs=1, threads=1,
+        program=(sys.executable, "-S", str(tmp_path / "program")),
+    )  # fmt: skip
+
+
+def calls(setting: table1.Setting) -> list[str]:
+    """The calls since the last question."""
+    path = setting.data / "calls"
+    found = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return found
+
+
+def test_every_seed_is_made_once_in_the_files_order_and_vectors_before_those_who_read_them(here):
+    sets, setting = here
+    assert table1.make_runs(sets, setting) == []
+    wanted = [
+        "names-base 1",
+        "names-base 2",
+        "names-en 0",
+        "names-en 1",
+        "names-en 2",
+        "names-en-0.5 1",
+        "names-en-0.5 2",
+    ]
+    assert calls(setting) == [*wanted, "srl-base 1"]
+    assert table1.make_runs(sets, setting) == []
+    assert calls(setting) == []
+    # A seed whose result is gone is made again, without its vectors, which are there.
+    (setting.output / "names-en" / "seed-2" / "result.json").unlink()
+    (setting.output / "names-en" / "seed-2" / "answers-dev.jsonl").unlink()
+    (setting.output / "names-en" / "seed-2").rmdir()
+    table1.make_runs(plans.choose(sets, ["names-en"]), setting)
+    assert calls(setting) == ["names-en 2"]
+    (setting.data / "test").write_text("other data")
+    (setting.output / "srl-base" / "seed-1" / "result.json").unlink()
+    assert [each.name for each in table1.plan_jobs([table1.Seed(sets[0].runs[1], 3)], setting)] == [
+        "vectors of en for names-en",
+        "names-en-3",
+    ]
+
+
+def test_only_what_is_chosen_is_made_and_the_table_says_what_is_missing(here):
+    sets, setting = here
+    (setting.data / "train").unlink()
+    with pytest.raises(NotFoundError, match="lacks train"):
+        table1.make_runs(sets, setting)
+    (setting.data / "train").touch()
+    with pytest.raises(PyelmoError, match="no run of the plan has a finished seed"):
+        table1.write(sets, setting.output)
+    table1.make_runs(plans.choose(sets, ["srl-base"]), setting)
+    assert calls(setting) == ["srl-base 1"]
+    text = table1.write(sets, setting.output)[0].read_text()
+    assert "| srl | test, dev | span F1 | 1 | 50.00 |  |  |  |  |  |  |  |  |" in text
+    assert "Not there yet: names-base (seed 1, 2); names-en (seed 1, 2); names-en-0.5 (seed 1, 2)." in text
+
+
+def test_a_failed_seed_stops_no_other_and_is_tried_again(here):
+    sets, setting = here
+    (setting.data / "fail-names-base-1").touch()
+    (setting.data / "fail-names-en-0").touch()
+    told = []
+    failed = table1.make_runs(sets, replace(setting, jobs=3), tell=lambda ended, seed: told.append((ended, seed)))
+    assert {each.job.name: each.error for each in failed} == {
+        "names-base-1": "it is broken",
+        "vectors of en for names-en": "it is broken",
+        **{f"names-en{share}-{seed}": "vectors of en for names-en failed, which must come before it" for share in ("", "-0.5") for seed in (1, 2)},
+    }  # fmt: skip
+    assert {seed.name for ended, seed in told if ended.error is None} == {"names-base-2", "srl-base-1"}
+    for path in setting.data.glob("fail-*"):
+        path.unlink()
+    calls(setting)
+    assert table1.make_runs(sets, setting) == []
+    assert calls(setting)[:2] == ["names-base 1", "names-en 0"]
+
+
+def test_a_killed_command_goes_on(here):
+    sets, setting = here
+    (setting.data / "slow-names-en").touch()
+    (setting.data / "given").write_bytes(pickle.dumps((sets, setting)))
+    process = subprocess.Popen([sys.executable, "-c", COORDINATOR, str(setting.data / "given")])
+    deadline = time.monotonic() + 60
+    while "names-en" not in (calls_so_far := _text(setting.data / "calls")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(30) == -signal.SIGKILL
+    assert calls_so_far.split("\n")[:2] == ["names-base 1", "names-base 2"]
+    calls(setting)
+    (setting.data / "slow-names-en").unlink()
+    assert table1.make_runs(sets, setting) == []
+    assert calls(setting)[:2] == ["names-en 0", "names-en 1"]
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def test_the_table_has_the_numbers_of_its_runs_and_those_of_the_paper(here, tmp_path):
+    sets, setting = here
+    setting.output.mkdir()
+    right, wrong = [1, 1, 1], [0, 1, 1]
+    make_run(setting.output / "names-base", [[right] * 60 + [wrong] * 40, [right] * 50 + [wrong] * 50])  # 60 and 50
+    make_run(setting.output / "names-en", [[right] * 70 + [wrong] * 30, [right] * 74 + [wrong] * 26], encoder="en")
+    make_run(setting.output / "names-en-0.5", [[right] * 30 + [wrong] * 70], encoder="en", fraction=0.5)
+    written = table1.write(sets, setting.output, resamples=500)
+    names = ["table1.md", "table1.json", "table1-names-curve.svg", "table1.svg"]
+    assert [path.name for path in written] == names
+    text = written[0].read_text()
+    ours = "| ner | made-up names, test | span F1 | 2 | 55.00 ± 7.07 | 72.00 ± 2.83 | +17.00 | 37.8 % | 0.0020 |"
+    assert f"{ours} CoNLL-2003 | 90.15 | 92.22 ± 0.10 | 21 % |" in text
+    assert "| names-en-0.5 | ner, wnut (50 %) | en |" in text
+    assert "Not there yet: names-en-0.5 (seed 2); srl-base (seed 1)." in text
+    facts = json.loads(written[1].read_text())
+    (row,) = facts["table1"]
+    assert (row["absolute"], row["relative"], row["elmo"]["seeds"]) == (17, pytest.approx(100 * 17 / 45), 2)
+    assert [each["run"] for each in facts["sets"]["names"]] == ["names-base", "names-en", "names-en-0.5"]
+    assert "names-en: output of ner" in written[3].read_text()
+    curve = written[2].read_text()
+    assert ("wnut: en" in curve, "no encoder" in curve) == (True, False)  # of one point there is no curve

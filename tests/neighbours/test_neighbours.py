@@ -1,0 +1,344 @@
+"""Neighbours in context: the nearest are those of NumPy, and what is damaged or another model's is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import make_embedder
+
+from pyelmo.cli import main
+from pyelmo.cli.use.neighbours import QUERY_EXAMPLE
+from pyelmo.errors import FormatError, InputError, MissingExtraError, NotFoundError, OutputError
+from pyelmo.neighbours import index as neighbours
+from pyelmo.neighbours import nearest
+from pyelmo.neighbours.index import Index, IndexedSentence, find_word
+from pyelmo.text.tokens import TokenSpan
+from pyelmo.vectors.static import unit_vectors
+
+faiss = pytest.importorskip("faiss")
+
+FACTS = {"words": "all", "inputs": ["random"]}
+LINES = ["The bank of a river.", "", "A bank account", "Bank on the bank!", "No such word here"]
+
+
+def random_vectors(count: int, dim: int = 48) -> np.ndarray:
+    return unit_vectors(np.random.default_rng(0).standard_normal((count, dim), dtype=np.float32))
+
+
+def write(path: Path, vectors: np.ndarray, **options) -> Index:
+    """Sentences of five words: those of number n are "n", and "a" or "b"."""
+    rows = vectors.reshape(-1, 5, vectors.shape[1])
+    spans = [TokenSpan("ab"[place % 2], 2 * place, 2 * place + 1) for place in range(5)]
+    found = ((IndexedSentence("a b a b a", spans, list(range(5)), 0, line), row) for line, row in enumerate(rows, 1))
+    return neighbours.write(found, path, dim=vectors.shape[1], facts=FACTS, **options)
+
+
+def places(found: list[neighbours.Neighbour]) -> list[int]:
+    return [5 * (neighbour.line - 1) + neighbour.start // 2 for neighbour in found]
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    make_embedder().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def index(tmp_path, model) -> Index:
+    (tmp_path / "text.txt").write_text("\n".join(LINES), "utf-8")
+    return neighbours.build(
+        [tmp_path / "text.txt"], tmp_path / "index", model=model, words=["bank"], language="en", layer=1
+    )
+
+
+# --- the nearest ---------------------------------------------------------------------------------------------------
+
+
+def test_an_exact_index_gives_what_numpy_gives(tmp_path):
+    vectors = random_vectors(10_000)
+    index = write(tmp_path / "index", vectors)
+    assert index.manifest["kind"] == "exact"
+    for query in random_vectors(25) + 0.1:
+        cosines = vectors @ unit_vectors(query)
+        want = np.argsort(-cosines)[:10]
+        found = index.nearest(query)
+        assert places(found) == want.tolist()
+        np.testing.assert_allclose([neighbour.cosine for neighbour in found], cosines[want], atol=1e-5)
+
+
+def test_lists_hold_every_vector_once_and_faiss_alone_reads_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(nearest, "BLOCK", 999)
+    vectors = random_vectors(10_000)
+    assert write(tmp_path / "index", vectors).manifest["kind"] == "ivf"
+    assert not (tmp_path / "index" / nearest.VECTORS).exists()
+    read = faiss.read_index(str(tmp_path / "index" / nearest.INDEX))
+    lists = [faiss.rev_swig_ptr(read.invlists.get_ids(n), read.invlists.list_size(n)).copy() for n in range(read.nlist)]
+    assert sorted(np.concatenate(lists).tolist()) == list(range(10_000))
+    read.make_direct_map()
+    np.testing.assert_allclose(read.reconstruct_n(0, 10_000), vectors, atol=1e-3)
+    _, owners = read.quantizer.search(vectors, 1)
+    assert all((owners[rows, 0] == number).all() for number, rows in enumerate(lists))
+
+
+def test_lists_give_what_is_exact_when_all_are_asked(tmp_path, monkeypatch):
+    vectors = random_vectors(10_000)
+    exact = write(tmp_path / "exact", vectors)
+    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
+    lists = write(tmp_path / "lists", vectors)
+    forced = write(tmp_path / "forced", vectors, exact=True)
+    assert [index.manifest["kind"] for index in (exact, lists, forced)] == ["exact", "ivf", "exact"]
+    monkeypatch.setattr(nearest, "PROBES", 10_000)
+    for query in random_vectors(20) + 0.1:
+        found, want = lists.nearest(query), exact.nearest(query)
+        np.testing.assert_allclose([n.cosine for n in found], [n.cosine for n in want], atol=1e-4)
+        assert len(set(places(found)) & set(places(want))) >= 9  # float16 may swap the last two
+
+
+@pytest.mark.parametrize("at_most", [1000, 100_000])
+def test_neighbours_of_the_same_word_are_all_compared(tmp_path, monkeypatch, at_most):
+    monkeypatch.setattr(nearest, "EXACT_AT_MOST", at_most)
+    monkeypatch.setattr(nearest, "PROBES", 10_000)
+    monkeypatch.setattr(nearest, "BLOCK", 999)
+    vectors = random_vectors(10_000)
+    index = write(tmp_path / "index", vectors)
+    rows = np.flatnonzero(np.arange(10_000) % 5 % 2)
+    query = vectors[7] + 0.3
+    found = index.nearest(query, count=7, word="B")
+    assert places(found) == rows[np.argsort(-vectors[rows] @ unit_vectors(query))[:7]].tolist()
+    assert {neighbour.word for neighbour in found} == {"b"}
+
+
+def test_a_rare_word_is_found_in_whatever_list_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(nearest, "PROBES", 1)
+    vectors = random_vectors(10_000)
+    index = write(tmp_path / "index", vectors)
+    rows = np.arange(0, 10_000, 1999)
+    cosines, found = index._search.nearest(vectors[7], 6, rows)
+    assert found.tolist() == rows[np.argsort(-vectors[rows] @ vectors[7])].tolist()
+    np.testing.assert_allclose(cosines, vectors[found] @ vectors[7], atol=1e-3)
+
+
+def test_more_neighbours_than_there_are_is_all_of_them(tmp_path):
+    index = write(tmp_path / "index", random_vectors(10))
+    assert sorted(places(index.nearest(np.ones(48), count=99))) == list(range(10))
+
+
+# --- text -> index -> neighbours -----------------------------------------------------------------------------------
+
+
+def test_an_occurrence_is_found_with_its_sentence_and_line(index):
+    assert (len(index), index.manifest["sentences"]) == (4, 3)
+    found = index.query(index.load_model(), "The *bank* of a river.")
+    assert found[0].line == 1
+    assert found[0].cosine == pytest.approx(1, abs=1e-5)
+    assert {neighbour.marked for neighbour in found} == {
+        "The *bank* of a river.", "A *bank* account", "*Bank* on the bank!", "Bank on the *bank*!",
+    }  # fmt: skip
+    assert Path(found[0].source).name == "text.txt"
+
+
+def test_a_vector_in_the_index_is_the_model_s(tmp_path, index):
+    embedder = make_embedder()
+    sentences = [["The", "bank", "of", "a", "river", "."], ["A", "bank", "account"], ["Bank", "on", "the", "bank", "!"]]
+    layers = embedder.embed(sentences, layers=1)
+    want = np.stack([layers[0][1], layers[1][1], layers[2][0], layers[2][3]])
+    stored = np.fromfile(tmp_path / "index" / nearest.VECTORS, "<f4").reshape(4, -1)
+    np.testing.assert_allclose(stored, unit_vectors(want), atol=1e-6)
+
+
+def test_all_words_leave_out_punctuation(tmp_path, index, model):
+    again = neighbours.build([tmp_path / "text.txt"], tmp_path / "all", model=model, language="en")
+    assert len(again) == 16
+    tokenised = neighbours.build([tmp_path / "text.txt"], tmp_path / "split", model=model, tokenised=True)
+    assert tokenised.nearest(np.ones(16), word="river.")[0].marked == "The bank of a *river.*"
+
+
+def test_of_several_files_each_occurrence_names_its_own(tmp_path, index, model):
+    (tmp_path / "more.txt").write_text("\n\nOne more bank", "utf-8")
+    texts = [tmp_path / "text.txt", tmp_path / "more.txt"]
+    both = neighbours.build(texts, tmp_path / "both", model=model, words=["bank"])
+    found = both.query(both.load_model(), "One more *bank*", count=1)[0]
+    assert (Path(found.source).name, found.line) == ("more.txt", 3)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word", "place"),
+    [
+        ("a Broadway *play*, they said", None, 2),
+        ("a Broadway * play *", None, 2),
+        ("a *Broad*way play", None, 1),
+        ("a Broadway play", "Play", 2),
+    ],
+)
+def test_the_word_meant_is_found(sentence, word, place):
+    assert find_word(sentence, "en", word)[1] == place
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word", "message"),
+    [
+        ("a Broadway play", None, "one word must stand between asterisks"),
+        ("a * * play", None, "one word must stand between asterisks"),
+        ("a *Broadway* *play*", None, "one word must stand between asterisks"),
+        ("a *Broadway play*", None, "is not one word but 2: Broadway, play"),
+        ("a Broadway play", "film", "'film' does not stand in the sentence"),
+        ("play the play", "play", "'play' stands 2 times"),
+    ],
+)
+def test_a_sentence_without_one_word_meant_is_refused(sentence, word, message):
+    with pytest.raises(InputError, match=message):
+        find_word(sentence, "en", word)
+
+
+def test_a_word_that_the_index_lacks_has_no_neighbours_of_its_own(index):
+    with pytest.raises(InputError, match="holds no occurrence of 'river'"):
+        index.query(index.load_model(), "the *river*", same_word=True)
+
+
+def test_a_text_without_the_word_leaves_no_index(tmp_path, index, model):
+    with pytest.raises(InputError, match="no play in it to index"):
+        neighbours.build([tmp_path / "text.txt"], tmp_path / "other", model=model, words=["play"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "model", "text.txt"]
+
+
+# --- what is damaged, another's or unfinished ----------------------------------------------------------------------
+
+
+def change_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["sentences.txt", "sentences.bin", "occurrences.bin", "vectors.f32", "manifest.json"])
+@pytest.mark.parametrize(
+    "damage",
+    [change_byte, lambda path: path.write_bytes(path.read_bytes()[:-1]), Path.unlink],
+    ids=["byte", "cut", "gone"],
+)
+def test_a_damaged_index_is_refused(index, name, damage):
+    damage(index.path / name)
+    if (name, damage.__name__) == ("manifest.json", "<lambda>"):
+        return  # the last byte is the end of a line, which says nothing
+    with pytest.raises(FormatError, match=f"{name}.*(damaged|missing|not a JSON)"):
+        Index(index.path)
+
+
+def test_a_quick_look_compares_sizes(index):
+    change_byte(index.path / "vectors.f32")
+    Index(index.path, verify=False)
+    (index.path / "vectors.f32").write_bytes(b"")
+    with pytest.raises(FormatError, match="it has 0 bytes, not 256"):
+        Index(index.path, verify=False)
+
+
+def test_another_model_is_refused_and_a_copy_is_not(tmp_path, index, model):
+    make_embedder(seed=1).save(tmp_path / "another")
+    with pytest.raises(InputError, match="the index is of another model .*model, .* than .*another"):
+        index.load_model(tmp_path / "another")
+    shutil.move(model, tmp_path / "moved")
+    with pytest.raises(NotFoundError, match="model"):
+        index.load_model()
+    assert index.query(index.load_model(tmp_path / "moved"), "A *bank* account", count=1)[0].line == 3
+
+
+def test_force_replaces_an_index_and_nothing_else(tmp_path, index, model):
+    text = [tmp_path / "text.txt"]
+    with pytest.raises(OutputError, match="Pass --force"):
+        neighbours.build(text, index.path, model=model)
+    neighbours.build(text, index.path, model=model, words=["river"], force=True)
+    assert len(Index(index.path)) == 1
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").write_text("dear")
+    with pytest.raises(OutputError, match="not an index of neighbours"):
+        neighbours.build(text, tmp_path / "mine", model=model, force=True)
+    assert (tmp_path / "mine" / "letter").read_text() == "dear"
+
+
+def test_a_killed_build_leaves_nothing_that_looks_whole(tmp_path, model):
+    command = [sys.executable, "-m", "pyelmo", "neighbours", "build", "-", "-o", "index", "--model", str(model), "-q"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=tmp_path)
+    process.stdin.write(b"A bank account\n" * 1000)
+    process.stdin.flush()
+    for _ in range(600):
+        if left := list(tmp_path.glob(".index.*.part/index/occurrences.bin")):
+            break
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    assert left
+    assert not (tmp_path / "index").exists()
+    with pytest.raises(FormatError, match="not an index of neighbours"):
+        Index(left[0].parent)
+
+
+def test_without_faiss_the_error_names_the_extra(tmp_path, model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pyelmo\[neighbours\]'"):
+        neighbours.build([tmp_path / "text.txt"], tmp_path / "index", model=model)
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path, index, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_command_prints_cosine_line_and_sentence(here, capsys):
+    assert main(["neighbours", "build", "text.txt", "-o", "INDEX", "--model", "model", "--words", "bank", "-q"]) == 0
+    command = QUERY_EXAMPLE.replace('"', "|").split("|")
+    assert main([*command[0].split()[1:], command[1], *command[2].split()]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 3
+    assert all(row[1].startswith("text.txt:") and row[2].count("*") == 2 for row in rows)
+    assert [float(row[0]) for row in rows] == sorted((float(row[0]) for row in rows), reverse=True)
+
+
+def test_static_neighbours_stand_beside_them(here, capsys):
+    Path("vectors.txt").write_text("4 2\nbank 1 0\nmoney 0.9 0.1\nriver 0 1\nshore 0.1 2\n", "utf-8")
+    query = ["neighbours", "query", "index", "My *bank* is here", "-k", "2", "--static", "vectors.txt"]
+    assert main([*query, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["word"], len(found["neighbours"])) == ("bank", 2)
+    assert [other["word"] for other in found["static"]] == ["money", "shore"]
+    assert found["static"][0]["cosine"] == pytest.approx(0.9939, abs=1e-4)
+    assert main(query) == 0
+    assert "\t0.9939 money\t" in capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["query", "index", "no mark"], "between asterisks"),
+        (["query", "index", "no *mark*", "--model", "another"], "another model"),
+        (["query", "model", "a *mark*"], "not an index"),
+        (["query", "nowhere", "a *mark*"], "no such folder"),
+        (["query", "index", "a *mark*", "-k", "0"], "at least 1"),
+        (["query", "index", "a *mark*", "--static", "text.txt"], "text.txt, line 1: expected a word and 4 numbers"),
+        (["build", "text.txt", "-o", "index", "--model", "model"], "exists already"),
+        (["build", "text.txt", "-o", "new", "--model", "model", "--layer", "all"], "one layer"),
+        (["build", "text.txt", "-o", "new", "--model", "model", "--layer", "3"], "layer 3 does not exist"),
+        (["build", "text.txt", "-o", "new", "--model", "model", "--words", "a,,b"], "commas between"),
+        (["build", "absent.txt", "-o", "new", "--model", "model"], "absent.txt: not found"),
+    ],
+)
+def test_an_error_is_one_line(here, capsys, arguments, message):
+    make_embedder(seed=1).save("another")
+    assert main(["neighbours", *arguments, *(["-q"] if arguments[0] == "build" else [])]) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+    assert not Path("new").exists()

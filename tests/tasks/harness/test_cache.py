@@ -1,0 +1,99 @@
+"""The cache: embedded once, shared, exact, and damage is noticed."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from pyelmo.encoders.base import Loaded
+from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.errors import InputError
+from pyelmo.tasks.harness.cache import cached, live
+
+SENTENCES = [("a", "bc"), ("def",), ("a", "bc"), ("x", "y", "z")]
+
+
+def counting(seen: list[list[str]], *, name: str = "m", scale: float = 1.0) -> NamedEncoder:
+    """Two layers of three numbers: a word's length, and its place."""
+
+    def embed(sentences):
+        for words in sentences:
+            seen.append(words)
+            lengths, places = np.array([len(word) for word in words]), np.arange(len(words))
+            yield scale * np.stack([np.stack([row] * 3, -1) for row in (lengths, places)]).astype(np.float32)
+
+    return NamedEncoder(name, {"model": name}, lambda: Loaded(embed=embed, layers=("one", "two")))
+
+
+def open_cache(tmp_path, seen, **options):
+    settings = {"language": "en", "precision": "float16", **options.pop("settings", {})}
+    return cached(counting(seen, **options), SENTENCES, tmp_path / "cache", **settings)
+
+
+def test_distinct_sentences_are_embedded_once_for_all_runs(tmp_path):
+    seen: list[list[str]] = []
+    first = open_cache(tmp_path, seen)
+    assert seen == [["a", "bc"], ["def"], ["x", "y", "z"]]
+    second = open_cache(tmp_path, seen)
+    assert len(seen) == 3
+    found = second([("x", "y", "z"), ("a", "bc")])
+    assert (found.shape, found.dtype) == ((2, 2, 3, 3), torch.float16)
+    assert found[:, :, :, 0].tolist() == [[[1, 1, 1], [1, 2, 0]], [[0, 1, 2], [0, 1, 0]]]
+    assert torch.equal(first(SENTENCES), second(SENTENCES))
+
+
+def test_another_encoder_precision_or_sentence_is_another_entry(tmp_path):
+    seen: list[list[str]] = []
+    open_cache(tmp_path, seen)
+    open_cache(tmp_path, seen, name="n")
+    assert open_cache(tmp_path, seen, settings={"precision": "float32"})(SENTENCES).dtype == torch.float32
+    cached(counting(seen), SENTENCES[:1], tmp_path / "cache", language="en", precision="float16")
+    assert (len(seen), len(list((tmp_path / "cache").iterdir()))) == (10, 4)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "header"])
+def test_a_damaged_cache_is_said_and_made_again(tmp_path, damage, caplog):
+    seen: list[list[str]] = []
+    before = open_cache(tmp_path, seen)(SENTENCES)
+    (path,) = (tmp_path / "cache").glob("*/vectors.npy")
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[-5] ^= 1
+    path.write_bytes(data[:-4] if damage == "cut" else data)
+    if damage == "header":
+        path.with_name("cache.json").write_text("{")
+    with caplog.at_level(logging.WARNING):
+        after = open_cache(tmp_path, seen)(SENTENCES)
+    assert "this cache of vectors is damaged" in caplog.text
+    assert (len(seen), torch.equal(before, after)) == (6, True)
+
+
+def test_a_stopped_embedding_leaves_nothing(tmp_path):
+    def embed(sentences):
+        yield np.zeros((1, 2, 3), np.float32)
+        raise KeyboardInterrupt
+
+    broken = NamedEncoder("m", {"model": "m"}, lambda: Loaded(embed=embed, layers=("one",)))
+    with pytest.raises(KeyboardInterrupt):
+        cached(broken, SENTENCES, tmp_path / "cache", language="en", precision="float16")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_live_vectors_are_rounded_as_cached_ones(tmp_path):
+    seen: list[list[str]] = []
+    kept = open_cache(tmp_path, seen, scale=1 / 3)
+    assert torch.equal(live(counting(seen, scale=1 / 3), "en", "float16")(SENTENCES), kept(SENTENCES))
+    with pytest.raises(InputError, match="float16 cannot hold. Use --set elmo.precision=float32"):
+        live(counting(seen, scale=1e6), "en", "float16")(SENTENCES)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("free", [0, 1 << 30])
+def test_a_gpu_gets_the_same_from_its_own_memory_and_from_ours(tmp_path, monkeypatch, free):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, free))
+    on_gpu = open_cache(tmp_path, [], settings={"device": "cuda"})(SENTENCES)
+    assert on_gpu.device.type == "cuda"
+    assert torch.equal(on_gpu.cpu(), open_cache(tmp_path, [])(SENTENCES))

@@ -1,0 +1,402 @@
+"""Runs: they learn, repeat, resume to the same scores, embed once, and reach every mix."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from support import locks, make_embedder
+from task_support import plan
+
+import pyelmo
+from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
+from pyelmo.files import locked
+from pyelmo.recipes import read_settings, recipe_names
+from pyelmo.tasks import load
+from pyelmo.tasks.harness import fit
+from pyelmo.tasks.harness.experiment import some, train
+from pyelmo.tasks.harness.model import TaskModel
+from pyelmo.tasks.harness.task import Example, find, padded
+
+RUN = """
+import pickle, sys, torch
+torch.set_num_threads(int(sys.argv[3]))
+from pyelmo.tasks.harness.experiment import train
+train(pickle.load(open(sys.argv[1], "rb")), sys.argv[2])
+"""
+
+
+def scores(output: Path) -> list[float]:
+    files = sorted(output.glob("seed-*/result.json"))
+    return [json.loads(file.read_text())[part]["f1"] for file in files for part in ("dev", "test")]
+
+
+def weights(output: Path, seed: int = 1) -> dict[str, torch.Tensor]:
+    return load_file(output / f"seed-{seed}" / "model" / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def finished(ner_data, tmp_path_factory) -> Path:
+    """A run of two seeds that has learnt its task."""
+    output = tmp_path_factory.mktemp("runs") / "run"
+    wanted = plan(
+        ner_data, "training.epochs=8", "training.lr=0.03", "network.dropout=0.1", encoder=str(ner_data / "LM"), seeds=2
+    )
+    train(wanted, output)
+    return output
+
+
+def test_a_run_learns_and_says_what_it_did(finished):
+    assert max(scores(finished)) > 90
+    facts = json.loads((finished / "run.json").read_text())
+    assert (facts["task"], facts["encoder_name"], facts["data"]["test"]["file"]) == ("ner", "LM", "test.conll")
+    assert str(finished.parent) not in (finished / "run.json").read_text()
+    result = json.loads((finished / "seed-2" / "result.json").read_text())
+    assert sum(result["layers"]["input"]["weights"]) == pytest.approx(1)
+    assert "layer 2" in (finished / "layers.svg").read_text()
+    lines = [json.loads(line) for line in (finished / "seed-1" / "log.jsonl").read_text().splitlines()]
+    assert {line["kind"] for line in lines} == {"epoch", "dev", "test"}
+    assert not (finished / "seed-1" / "checkpoint.safetensors").exists()
+
+
+def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
+    (found,) = load(finished).predict(["Ann Lee lives in New York."])[0]
+    assert found.words == ("Ann", "Lee", "lives", "in", "New", "York", ".")
+    assert found.labels == ("B-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O")
+    model = load(finished / "seed-1")
+    assert model.task.show([found]) == "[PER Ann Lee] lives in [LOC New York] ."
+    result = json.loads((finished / "seed-1" / "result.json").read_text())
+    assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
+
+
+def test_weights_that_are_read_are_not_drawn_first(finished):
+    before = torch.get_rng_state()
+    load(finished)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp_path):
+    for name in ("one", "two"):
+        train(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / name)
+    one, two, other = weights(tmp_path / "one"), weights(tmp_path / "two"), weights(tmp_path / "one", 2)
+    assert all(torch.equal(two[name], tensor) for name, tensor in one.items())
+    assert not torch.equal(one["network.crf.start"], other["network.crf.start"])
+
+
+def test_a_run_that_has_had_its_minutes_ends_with_the_epoch(ner_data, tmp_path):
+    wanted = plan(ner_data, "training.minutes=1e-9", "training.epochs=5")
+    assert wanted.recipe.training.epochs == 5
+    assert plan(ner_data, "training.minutes=1").recipe.training.epochs == plan(ner_data).recipe.training.epochs
+    (result,) = train(wanted, tmp_path / "run")
+    assert (result["epochs"], result["best_epoch"]) == (1, 1)
+
+
+def test_seeds_trained_apart_are_those_of_one_run(ner_data, tmp_path):
+    wanted = plan(ner_data, encoder=str(ner_data / "LM"), seeds=2)
+    train(wanted, tmp_path / "one")
+    (second,) = train(replace(wanted, seeds=1, first_seed=2), tmp_path / "two")
+    assert second["seed"] == 2
+    train(replace(wanted, seeds=1), tmp_path / "two")
+    assert same(tmp_path / "one", tmp_path / "two")
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two runs have the same scores and weights, to the bit."""
+    seeds = range(1, len(scores(one)) // 2 + 1)
+    pairs = [(weights(one, seed), weights(other, seed)) for seed in seeds]
+    return scores(one) == scores(other) and all(
+        torch.equal(left[name], right[name]) for left, right in pairs for name in left
+    )
+
+
+@pytest.mark.parametrize("average", ["0.0", "0.9"])
+def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, monkeypatch, average):
+    changes = ["training.epochs=3", "training.checkpoint_every=4", f"training.average={average}"]
+    wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), seeds=2)
+    train(wanted, tmp_path / "whole")
+
+    def stopped(name: str, call: int) -> None:
+        """Start or go on, and stop at the n-th call of a function."""
+        original, calls = getattr(fit, name), []
+
+        def stopping(*arguments):
+            calls.append(name)
+            if len(calls) == call:
+                raise KeyboardInterrupt
+            return original(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fit, name, stopping)
+            with pytest.raises(KeyboardInterrupt):
+                train(wanted, tmp_path / "stopped")
+
+    stopped("_step", 3)  # before any checkpoint
+    stopped("_save", 2)  # the first epoch's model is saved, its checkpoint is not
+    stopped("_step", 5)  # in the middle of an epoch
+    stopped("_step", 14)  # in the second seed
+    train(wanted, tmp_path / "stopped")
+    assert same(tmp_path / "stopped", tmp_path / "whole")
+
+
+def test_a_model_of_the_mean_of_weights_is_another_one(ner_data, tmp_path):
+    for average in ("0.0", "0.9"):
+        train(plan(ner_data, f"training.average={average}"), tmp_path / average)
+    last, mean = (weights(tmp_path / average)["network.crf.start"] for average in ("0.0", "0.9"))
+    assert not torch.equal(last, mean)
+    with pytest.raises(ConfigError, match="training.average"):
+        plan(ner_data, "training.average=1.0")
+
+
+def test_a_killed_process_changes_no_score_and_no_weight(ner_data, tmp_path):
+    wanted = plan(ner_data, "training.epochs=2", "training.checkpoint_every=2", encoder=str(ner_data / "LM"))
+    train(wanted, tmp_path / "whole")
+    (tmp_path / "plan").write_bytes(pickle.dumps(wanted))
+    threads = str(torch.get_num_threads())
+    process = subprocess.Popen([sys.executable, "-c", RUN, tmp_path / "plan", tmp_path / "killed", threads])
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("killed/seed-1/checkpoint.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
+    train(wanted, tmp_path / "killed")
+    assert same(tmp_path / "killed", tmp_path / "whole")
+
+
+def test_sentences_are_embedded_once_for_all_seeds_and_runs(ner_data, tmp_path, monkeypatch):
+    embedded = []
+    embed = NamedEncoder.__call__
+    monkeypatch.setattr(NamedEncoder, "__call__", lambda self, given: embedded.extend(given) or embed(self, given))
+    train(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / "one")
+    once = len(embedded)
+    assert once == len({tuple(words) for words in embedded}) > 10
+    train(plan(ner_data, "elmo.layers=top", encoder=str(ner_data / "LM")), tmp_path / "two")
+    assert len(embedded) == once
+
+
+@pytest.mark.parametrize(
+    ("changes", "moves"),
+    [
+        (["elmo.where=both"], {"input.logits", "input.gamma", "output.logits", "output.gamma"}),
+        (["elmo.where=output", "elmo.layers=top"], {"output.gamma"}),
+        (["elmo.layers=average", "elmo.layer_norm=true"], {"input.gamma"}),
+    ],
+)
+def test_the_gradient_reaches_each_mix_and_only_what_is_learnt(ner_data, tmp_path, changes, moves):
+    wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), vectors=ner_data / "vectors.txt")
+    train(wanted, tmp_path / "run")
+    prefix = "representation.mixes."
+    found = {name.removeprefix(prefix): tensor for name, tensor in weights(tmp_path / "run").items() if prefix in name}
+    start = {"logits": 0.0, "gamma": 1.0}
+    assert {name for name, tensor in found.items() if (tensor != start[name.split(".")[1]]).any()} == moves
+
+
+def test_a_large_lambda_pulls_the_mix_to_the_mean(ner_data, tmp_path):
+    spread = {}
+    for penalty in (0.0, 100.0):
+        wanted = plan(ner_data, f"elmo.penalty={penalty}", "training.lr=0.05", encoder=str(ner_data / "LM"))
+        (result,) = train(wanted, tmp_path / str(penalty))
+        spread[penalty] = np.std(result["layers"]["input"]["weights"])
+    assert spread[100.0] < 0.2 * spread[0.0]
+
+
+def test_a_tuned_encoder_changes_and_is_saved_with_the_model(ner_data, tmp_path):
+    wanted = plan(ner_data, "elmo.tune=true", "training.encoder_lr=0.01", encoder=str(ner_data / "LM"), seeds=2)
+    train(wanted, tmp_path / "run")
+    assert not (tmp_path / "cache").exists()
+    (before,), (after,), (other,) = (
+        pyelmo.load(folder).embed(["Ann met Bob ."])
+        for folder in (ner_data / "LM", *(tmp_path / "run" / f"seed-{seed}" / "model" / "encoder" for seed in (1, 2)))
+    )
+    assert np.abs(after - before).max() > 1e-3
+    assert np.abs(after - other).max() > 1e-3
+    model = load(tmp_path / "run" / "seed-1")
+    result = json.loads((tmp_path / "run" / "seed-1" / "result.json").read_text())
+    assert model.evaluate(ner_data / "dev.conll").main == result["dev"]["f1"]
+
+
+def test_static_vectors_are_fixed_unless_tuned_and_can_be_the_encoder(ner_data, tmp_path):
+    vectors = ner_data / "vectors.txt"
+    for tune in ("false", "true"):
+        train(plan(ner_data, f"words.tune={tune}", vectors=vectors), tmp_path / tune)
+    first = float(vectors.read_text().split()[1])
+    name = "representation.words.weight"
+    assert float(weights(tmp_path / "false")[name][1, 0]) == pytest.approx(first)
+    assert float(weights(tmp_path / "true")[name][1, 0]) != pytest.approx(first, abs=1e-5)
+    words = json.loads((tmp_path / "true" / "seed-1" / "model" / "vocab.json").read_text())["words"]
+    assert "lives" in words  # no vector in the file: a new one
+    train(plan(ner_data, "words.dim=0", encoder=str(vectors)), tmp_path / "encoder")
+    assert weights(tmp_path / "encoder")["representation.mixes.input.logits"].shape == (1,)
+
+
+def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_saved(ner_data, tmp_path, monkeypatch):
+    original, calls = TaskModel.loss, []
+
+    def diverging(model, examples):
+        calls.append(1)
+        return original(model, examples) * (float("nan") if len(calls) == 3 else 1.0)
+
+    monkeypatch.setattr(TaskModel, "loss", diverging)
+    with pytest.raises(DivergedError, match=r"the loss is nan at step 3\."):
+        train(plan(ner_data), tmp_path / "run")
+    assert not list((tmp_path / "run" / "seed-1").iterdir())
+
+
+def test_training_stops_when_the_development_score_stands_still(ner_data, tmp_path):
+    wanted = plan(ner_data, "training.epochs=50", "training.patience=2", "training.lr=1e-9")
+    (result,) = train(wanted, tmp_path / "run")
+    assert (result["epochs"], result["best_epoch"]) == (3, 1)
+
+
+def test_the_rate_is_halved_where_the_score_stands_still(ner_data, tmp_path):
+    wanted = plan(ner_data, "training.epochs=5", "training.halve_after=2", "training.lr=1e-9")
+    train(wanted, tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "seed-1" / "log.jsonl").read_text().splitlines()]
+    rates = [line["lr"] / 1e-9 for line in lines if line["kind"] == "epoch"]
+    assert rates == pytest.approx([1, 1, 1, 0.5, 0.5])
+
+
+def test_batches_hold_every_example_once_and_like_lengths():
+    lengths = np.random.default_rng(0).integers(1, 60, 1000).tolist()
+    batches = fit.epoch_batches(lengths, 10, 1, 0)
+    assert sorted(row for batch in batches for row in batch) == list(range(1000))
+    spread = [max(lengths[row] for row in batch) - min(lengths[row] for row in batch) for batch in batches]
+    assert np.mean(spread) < 5
+    assert batches == fit.epoch_batches(lengths, 10, 1, 0)
+    assert batches != fit.epoch_batches(lengths, 10, 1, 1)
+    assert sorted(map(len, fit.epoch_batches([1] * 21, 10, 1, 0))) == [1, 10, 10]
+
+
+def test_numbers_of_words_are_rows_with_padding_after_them():
+    rows = padded(iter([5, 6, 7, 8]), [1, 0, 3], torch.device("cpu"), padding=-1)
+    assert rows.tolist() == [[5, -1, -1], [-1, -1, -1], [6, 7, 8]]
+
+
+def test_a_fraction_holds_a_smaller_one_and_differs_by_seed():
+    examples = [Example(((str(number),),)) for number in range(100)]
+    tenth, half = some(examples, 0.1, 1), some(examples, 0.5, 1)
+    assert (len(tenth), set(tenth) < set(half)) == (10, True)
+    assert tenth != some(examples, 0.1, 2)
+    assert some(examples, 1.0, 1) == examples
+
+
+@locks
+def test_two_trainings_of_a_seed_at_once_are_refused(ner_data, tmp_path):
+    folder = tmp_path / "run" / "seed-1"
+    train(plan(ner_data), tmp_path / "run")
+    with locked(folder):
+        for force in (False, True):
+            with pytest.raises(OutputError, match="seed-1: another process is at work"):
+                train(plan(ner_data), tmp_path / "run", force=force)
+    assert (folder / "result.json").is_file()
+    (folder / "result.json").unlink()
+    with locked(folder):
+        assert len(train(replace(plan(ner_data), first_seed=2), tmp_path / "run")) == 1
+
+
+def test_a_finished_run_gets_more_seeds_and_refuses_other_settings(ner_data, tmp_path):
+    train(plan(ner_data), tmp_path / "run")
+    before = (tmp_path / "run" / "seed-1" / "result.json").stat().st_mtime_ns
+    assert len(train(plan(ner_data, seeds=2), tmp_path / "run")) == 2
+    assert (tmp_path / "run" / "seed-1" / "result.json").stat().st_mtime_ns == before
+    with pytest.raises(OutputError, match="holds a run with another recipe"):
+        train(plan(ner_data, "training.lr=0.5"), tmp_path / "run")
+    assert len(train(plan(ner_data, "training.lr=0.5"), tmp_path / "run", force=True)) == 1
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(OutputError, match="is not a run of a task"):
+        train(plan(ner_data), tmp_path / "other")
+
+
+def test_seeds_of_a_new_run_may_begin_at_once(ner_data, tmp_path):
+    (tmp_path / "run" / ".run.json.x.part").mkdir(parents=True)  # another process is about to write run.json
+    assert len(train(plan(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
+
+
+def test_a_run_may_be_called_as_a_model_in_the_box(ner_data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seeds in (1, 2):
+        train(plan(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
+    assert load("en").predict(["Ann"])
+
+
+def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
+    def trained(text: str, part: int = 1) -> None:
+        (tmp_path / "bad.conll").write_text(text)
+        data = [ner_data / "train.conll", ner_data / "dev.conll"]
+        data[part] = tmp_path / "bad.conll"
+        train(plan(ner_data, data=data), tmp_path / "run")
+
+    with pytest.raises(FormatError, match="bad.conll: the label 'B-GPE' .* is none of the 5"):
+        trained("Rome\tB-GPE\n")
+    with pytest.raises(FormatError, match="bad.conll, line 2: 1 columns, but 2"):
+        trained("Rome\tB-LOC\nlost\n")
+    with pytest.raises(FormatError, match="bad.conll: holds no sentences"):
+        trained("", part=0)
+    with pytest.raises(InputError, match="one example is too little"):
+        trained("Rome\tB-LOC\nAnn\tB-PER\n", part=0)
+    with pytest.raises(NotFoundError, match="nowhere.conll: not found"):
+        train(plan(ner_data, data=["nowhere.conll", ner_data / "dev.conll"]), tmp_path / "run")
+    with pytest.raises(InputError, match="give two files or three"):
+        train(plan(ner_data, data=[ner_data / "dev.conll"]), tmp_path / "run")
+    with pytest.raises(ConfigError, match="nothing comes into the network"):
+        train(plan(ner_data, "words.dim=0"), tmp_path / "run")
+    with pytest.raises(InputError, match="is no ELMo"):
+        train(plan(ner_data, "elmo.tune=true", encoder=str(ner_data / "vectors.txt")), tmp_path / "tuned")
+
+
+def test_labels_unseen_in_training_can_count_as_missed(ner_data, tmp_path):
+    (tmp_path / "dev.conll").write_text("Rome\tB-GPE\n\nAnn\tB-PER\n")
+    data = [ner_data / "train.conll", tmp_path / "dev.conll"]
+    (result,) = train(plan(ner_data, "data.unseen=miss", data=data), tmp_path / "run")
+    assert result["dev"]["gold"] == 2
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda model: (model / "model.safetensors").write_bytes(b"x" * 9), "not a whole safetensors file"),
+        (lambda model: (model / "model.safetensors").unlink(), "model.safetensors: not found"),
+        (lambda model: (model / "config.json").write_text("{}"), "not the config of a task model"),
+        (lambda model: (model / "vocab.json").write_text('{"words": ["a"], "labels": ["O"]}'), "'.*' is .*, expected"),
+        (lambda model: (model / "vocab.json").write_text("{}"), "do not fit together"),
+    ],
+)
+def test_a_damaged_model_is_one_clear_error(finished, tmp_path, break_it, message):
+    shutil.copytree(finished / "seed-1" / "model", tmp_path / "model")
+    break_it(tmp_path / "model")
+    with pytest.raises((FormatError, NotFoundError), match=message):
+        load(tmp_path / "model")
+
+
+def test_a_truncated_model_and_another_encoder_are_noticed(finished, ner_data, tmp_path):
+    shutil.copytree(finished / "seed-1" / "model", tmp_path / "cut")
+    path = tmp_path / "cut" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(FormatError, match="not a whole safetensors file"):
+        load(tmp_path / "cut")
+    make_embedder(seed=1).save(tmp_path / "LM")
+    with pytest.raises(FormatError, match=r"trained with another encoder than .*LM: its files differ"):
+        load(finished, encoder=str(tmp_path / "LM"))
+    shutil.copytree(ner_data / "LM", tmp_path / "moved")
+    assert load(finished, encoder=str(tmp_path / "moved")).predict([["Ann"]])
+    with pytest.raises(NotFoundError, match="no trained model in it"):
+        load(tmp_path)
+    with pytest.raises(InputError, match="sentence 1 has no words"):
+        load(finished).predict(["Ann", " "])
+
+
+@pytest.mark.parametrize("name", recipe_names("task"))
+def test_every_task_recipe_in_the_box_parses(name):
+    assert read_settings(find(name.partition("-")[0]).recipe, name, group="task").training.batch > 0

@@ -1,0 +1,138 @@
+"""What the harness gives any task: texts by themselves, documents as batches, parts of them in training, any metric."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.errors import InputError
+from pyelmo.tasks import load
+from pyelmo.tasks.compare import table
+from pyelmo.tasks.harness import task
+from pyelmo.tasks.harness.experiment import Plan, train
+from pyelmo.tasks.harness.fit import _tensor_cores
+from pyelmo.tasks.harness.metrics import SPANS, Metric, share
+from pyelmo.tasks.harness.model import length_batches
+from pyelmo.tasks.harness.task import Example, Task, TaskRecipe
+
+SEEN: list[tuple[bool, int, torch.Size]] = []  # in training or not, examples, shape of the mask
+
+
+class Lengths(nn.Module):
+    """Answers with the lengths of the texts that it was given."""
+
+    def __init__(self, recipe, sizes, vocabularies):
+        super().__init__()
+        self.weight = nn.Linear(sizes.input, 1)
+
+    def loss(self, *texts):
+        SEEN.extend((self.training, len(each.examples), each.mask.shape) for each in texts)
+        return sum(self.weight(each.vectors)[each.mask].square().mean() for each in texts)
+
+    def predict(self, *texts):
+        self.loss(*texts)
+        if len(texts) == 1:
+            return [tuple(texts[0].mask.sum(1).tolist())]
+        return [tuple(row) for row in torch.stack([each.mask.sum(1) for each in texts], 1).tolist()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyRecipe(TaskRecipe):
+    network: dict = field(default_factory=dict)
+
+
+def read(path, data, training):
+    """A line is an example, its texts between bars."""
+    found = []
+    for line in path.read_text().splitlines():
+        texts = tuple(tuple(text.split()) for text in line.split("|"))
+        found.append(Example(texts, tuple(len(text) for text in texts)))
+    return found
+
+
+TOY = {
+    "name": "toy", "paper": 1.0, "paper_set": "none", "recipe": ToyRecipe, "read": read, "learn": lambda examples: {},
+    "build": Lengths, "show": lambda examples: str(examples[0].labels),
+    "count": lambda example, given: (float(example.labels == given) / 2, 1.0),
+    "metric": Metric("halves", ("half", "of"), lambda sums: {"halves": share(sums[..., 0], sums[..., 1])}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch, ner_data):
+    """Trains a toy task on three examples, with an encoder."""
+
+    def run(**fields):
+        monkeypatch.setattr(task, "TASKS", ("toy",))
+        monkeypatch.setitem(sys.modules, "pyelmo.tasks.toy.task", SimpleNamespace(TASK=Task(**TOY | fields)))
+        (tmp_path / "data").write_text("a b c|d|e f\na b c|d e|f\ng|h|a b c\n")
+        settings = ToyRecipe(training=task.TrainingSettings(epochs=1, batch=3))
+        plan = Plan(task="toy", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+        SEEN.clear()
+        return train(plan, tmp_path / "run")[0]
+
+    return run
+
+
+def test_examples_of_several_texts_give_inputs_for_each_and_embed_them_once(toy, tmp_path, monkeypatch):
+    embedded: list[list[str]] = []
+    embed = NamedEncoder.__call__
+    monkeypatch.setattr(NamedEncoder, "__call__", lambda self, given: embedded.extend(given) or embed(self, given))
+    result = toy(texts=3, asks=("one", "two", "three"))
+    assert sorted(" ".join(words) for words in embedded) == ["a b c", "d", "d e", "e f", "f", "g", "h"]
+    assert SEEN[:3] == [(True, 3, (3, 3)), (True, 3, (3, 2)), (True, 3, (3, 3))]
+    assert result["dev"] == {"score": 50.0, "halves": 50.0, "half": 1.5, "of": 3}
+    model = load(tmp_path / "run")
+    embedded.clear()
+    asked = [("a b", "a b", ["c"]), ("a b", "d", "d")]
+    assert [found[0].labels for found in model.predict(asked)] == [(2, 2, 1), (2, 1, 1)]
+    assert len(embedded) == 5  # the first text, which both share, once
+    with pytest.raises(InputError, match="question 0: toy asks about 3 texts: one, two, three"):
+        model.predict(["a b"])
+    with pytest.raises(InputError, match="two 1 has no words"):
+        model.predict([("a", "b", "c"), ("a", " ", "c")])
+
+
+def test_a_document_is_a_batch_and_only_training_sees_a_part_of_it(toy):
+    def crop(example, recipe, random):
+        start = int(random.integers(len(example.texts)))
+        return Example(example.texts[start : start + 1], example.labels)
+
+    assert toy(texts=0, crop=crop)["dev"]["score"] == 50
+    training = [shape for train, examples, shape in SEEN if train and examples == 1]
+    assert [shape[0] for shape in training] == [1, 1, 1]
+    assert {(examples, tuple(shape)) for train, examples, shape in SEEN if not train} == {(1, (3, 3))}
+
+
+def test_long_examples_are_answered_by_fewer_at_once():
+    lengths = [5000, 1, 256, 512, 512, 512, 0, *[10] * 100]
+    batches = length_batches(lengths, 64)
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    assert (batches[0][:2], len(batches[0]), batches[-1]) == ([6, 1], 64, [0])
+    assert len(length_batches([512] * 33, 64)) == 3  # 16 each
+    assert [len(batch) for batch in length_batches([3, 2, 1], 1)] == [1, 1, 1]
+
+
+def test_the_bootstrap_resamples_any_metric():
+    random = np.random.default_rng(0)
+    first = np.stack([random.random(200), np.ones(200)], -1)[None]
+    means = Metric("mean", ("value", "of"), lambda sums: {"mean": share(sums[..., 0], sums[..., 1])})
+    better = first + np.array([0.02, 0.0])
+    found = table.bootstrap(first, better, means, resamples=300)
+    assert (found.p, found.low, found.high) == (pytest.approx(1 / 301), pytest.approx(2), pytest.approx(2))
+    spans = np.concatenate([(first > 0.5) * 1.0, np.ones((1, 200, 1))], -1)
+    assert table.bootstrap(spans, spans, SPANS, resamples=50).p == 1
+
+
+@pytest.mark.parametrize(("device", "wanted"), [("cpu", "highest"), ("cuda", "high")])
+def test_only_a_gpu_s_step_has_products_on_tensor_cores(device, wanted):
+    with _tensor_cores(torch.device(device)):
+        assert torch.get_float32_matmul_precision() == wanted
+    assert torch.get_float32_matmul_precision() == "highest"

@@ -1,0 +1,48 @@
+"""A step of training reads nothing back from its device: on one that has no values (torch's `meta`) it runs all the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+import torch
+
+from pyelmo import kernels
+from pyelmo.recipes import read_settings
+from pyelmo.tasks.harness.model import TaskModel
+from pyelmo.tasks.harness.representation import Shape
+from pyelmo.tasks.harness.task import find
+
+QUESTION = {"question": "Who ran?", "answers": [{"text": "Ann"}]}
+FILES = {
+    "ner": "Ann B-PER\nLee I-PER\nran O\n\nParis B-LOC\n\n",
+    "srl": "doc 0 0 He PRP (S* - - (ARG0*)\ndoc 0 1 ran VBD *) run run.01 (V*)\n",
+    "sentiment": "(3 (2 A) (4 film))\n(1 (2 No) (1 film))\n",
+    "nli": "".join(json.dumps({"sentence1": "A man ran.", "sentence2": "He ran.", "gold_label": label}) + "\n"
+                   for label in ("entailment", "neutral")),
+    "qa": json.dumps({"data": [{"paragraphs": [{"context": "Ann ran home.", "qas": [QUESTION, QUESTION]}]}]}),
+}  # fmt: skip
+
+
+class NoCast(contextlib.nullcontext):
+    """Autocast knows no device without values."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_step_of_training_waits_for_nothing(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(kernels, "compute_type", lambda example: example.dtype)
+    monkeypatch.setattr(torch, "autocast", NoCast)
+    (tmp_path / "data").write_text(FILES[name])
+    task = find(name)
+    recipe = read_settings(task.recipe, name, ["elmo.where=both"], group="task")
+    examples = task.read(tmp_path / "data", recipe.data, True)
+    words = tuple({word for example in examples for text in example.texts for word in text})
+    vocabularies = {**task.learn(examples), "words": words}
+    model = TaskModel(task, recipe, vocabularies, torch.zeros(len(words) + 1, 4), Shape(3, 8)).to("meta")
+    model.layers = lambda texts: torch.zeros(3, len(texts), max(map(len, texts)), 8, device="meta")
+    model.train().loss(examples).backward()
+    assert all(parameter.grad is not None for parameter in model.network.parameters())

@@ -1,0 +1,112 @@
+"""The models in the box: they are there, small, loadable, and know their language."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyelmo
+from pyelmo.formats import bundled
+from pyelmo.formats.resolve import BOX
+from pyelmo.training.evaluate import predict
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+MIB = 2**20
+SENTENCES = {
+    "en": [
+        "The fisherman sat on the bank of the river until the sun went down.",
+        "She doesn't know why the company moved its offices to Boston in 1998.",
+        "In physics, energy is neither created nor destroyed; it only changes its form.",
+        "The song was released as a single and reached number one in 12 countries.",
+        "Zyzzyvas are weevils!",
+    ],
+    "ko": [
+        "그는 1950년 서울에서 태어나 부산에서 자랐다.",
+        "이 노래는 12개국에서 1위를 차지하였으며, 큰 인기를 얻었다.",
+        "물은 섭씨 100도에서 끓는다.",
+        "어부들은 새벽마다 배를 몰고 바다로 나간다.",
+        "찬 음식을 먹고 배를 앓아 병원에 갔다.",
+    ],
+}
+LANGUAGES = {"en": "en", "ko": "ko-morph"}
+GAPS = {
+    "en": ("He drank a cup of ___ with milk .", {"tea", "coffee"}),
+    "ko": ("그 는 1950 년 서울 에서 ___ 었 다 .", {"태어나"}),
+}
+
+
+@pytest.fixture(scope="module", params=["en", "ko"])
+def model(request) -> tuple[str, pyelmo.Embedder]:
+    return request.param, pyelmo.load(request.param)
+
+
+def test_the_box_is_listed_and_small():
+    found = {facts["name"]: facts for facts in bundled.models()}
+    assert sorted(found) == ["en", "ko"]
+    for name, facts in found.items():
+        assert facts["language"] == LANGUAGES[name]
+        assert facts["bytes"] <= 24 * MIB
+        assert (facts["layers"], facts["dim"]) == (3, 768)
+        assert facts["predicts_words"] >= 10_000
+        assert facts["licence"]
+    assert sum(facts["bytes"] for facts in found.values()) <= 48 * MIB
+
+
+def test_every_file_of_the_box_goes_into_the_package():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["pyelmo"]
+    for path in BOX.rglob("*"):
+        name = path.relative_to(BOX.parent).as_posix()
+        # * takes a / for fnmatch and not for setuptools, so parts are counted too.
+        fits = [p for p in patterns if fnmatch.fnmatch(name, p) and p.count("/") == name.count("/")]
+        assert path.is_dir() or fits, f"{name} is not in package-data"
+
+
+def test_a_model_gives_layers_and_int8_agrees(model):
+    name, embedder = model
+    assert embedder.language == LANGUAGES[name]
+    layers = embedder.embed(SENTENCES[name])
+    assert layers[0].shape == (3, len(embedder.tokenise(SENTENCES[name][0])), 768)
+    exact, small = (np.concatenate(a, 1) for a in (layers, pyelmo.load(name, precision="int8").embed(SENTENCES[name])))
+    products = (exact * small).sum(-1) / np.linalg.norm(exact, axis=-1) / np.linalg.norm(small, axis=-1)  # (L, T)
+    assert products.mean(1).min() >= 0.997
+
+
+def test_a_model_guesses_a_sensible_word(model):
+    name, embedder = model
+    sentence, wanted = GAPS[name]
+    before, after = map(str.split, sentence.split("___"))
+    guesses = [guess.word for guess in predict(embedder.pretrained, before, after, count=5)]
+    assert wanted & set(guesses), guesses
+
+
+@pytest.fixture
+def demo(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)  # other tests keep theirs
+    return importlib.import_module("demo")
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["en", "ko"])
+def test_the_demo_tells_two_meanings_apart(demo, monkeypatch, capsys, number):
+    monkeypatch.setattr(demo, "EXAMPLES", demo.EXAMPLES[number : number + 1])
+    demo.main()
+    assert demo.EXAMPLES[0].sentences[3] in capsys.readouterr().out
+
+
+def test_the_demo_fails_where_they_are_not_told_apart(demo, monkeypatch):
+    example = demo.EXAMPLES[0]
+    monkeypatch.setattr(demo, "EXAMPLES", [replace(example, sentences=[example.sentences[i] for i in (0, 2, 1, 3)])])
+    with pytest.raises(SystemExit, match="not told apart: bank"):
+        demo.main()
