@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +22,6 @@ FIXTURES = Path(os.environ.get("PYELMO_GOLDEN", Path(__file__).parents[2] / "sha
 
 # How near two computations of the same thing come, by dtype (absolute, on values of order 1).
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 2e-2}
-
-# A folder is locked for one process.
-locks = pytest.mark.skipif(sys.platform == "win32", reason="needs locks of folders")
 
 
 def fixture_folder(name: str) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import time
 import pytest
 
 from pyelmo.errors import OutputError
-from pyelmo.files import atomic_path, write_text
+from pyelmo.files import atomic_path, entries, locked, write_text
 
 
 def test_a_finished_block_replaces_the_file(tmp_path):
@@ -71,3 +73,53 @@ def test_a_killed_process_leaves_the_old_file(tmp_path):
     process.stdout.close()
     time.sleep(0.1)
     assert path.read_text() == "old"
+
+
+LOCK = (
+    "import sys, time; from pathlib import Path; from pyelmo.files import locked\n"
+    "with locked(Path(sys.argv[1])):\n"
+    "    print('ready', flush=True); time.sleep(60)"
+)
+
+
+def test_a_locked_folder_is_refused_to_another_process_until_that_is_killed(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", LOCK, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    message = f"{re.escape(str(tmp_path))}: is locked by another process. Wait until it has finished, or choose another"
+    with pytest.raises(OutputError, match=message), locked(tmp_path):
+        raise AssertionError("the block must not run")
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert entries(tmp_path) == []
+    with locked(tmp_path):
+        assert entries(tmp_path) == []
+
+
+def test_a_lock_leaves_nothing_behind(tmp_path):
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), locked(tmp_path):
+            write_text(tmp_path / "a.txt", "new")
+            raise ZeroDivisionError
+        assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of Windows are always there")
+@pytest.mark.filterwarnings("ignore:flock not supported")
+@pytest.mark.parametrize("reason", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_a_file_system_without_locks_does_not_stop_the_work(tmp_path, monkeypatch, reason):
+    def no_lock(descriptor, operation):
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr("fcntl.flock", no_lock)
+    with locked(tmp_path):
+        write_text(tmp_path / "a.txt", "new")
+    assert [path.name for path in entries(tmp_path)] == ["a.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="needs a folder that cannot be written")
+def test_a_folder_that_cannot_be_written_is_not_locked(tmp_path):
+    tmp_path.chmod(0o500)
+    with locked(tmp_path):
+        assert entries(tmp_path) == []
+    tmp_path.chmod(0o700)

@@ -7,13 +7,14 @@ import hashlib
 import logging
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import overload
 
 from pyelmo.errors import OutputError
+
+_LOCK = ".lock"
 
 _log = logging.getLogger(__name__)
 
@@ -76,23 +77,40 @@ def write_text(path: str | Path, text: str) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One process at a time works in a folder. The lock goes with the process, however that ends."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
+    """Lock a folder for this process until the block ends or the process dies, however that happens.
 
-    descriptor = os.open(folder, os.O_RDONLY)
+    The lock is the file `.lock` inside the folder: the parent may be read-only (the folder is a mounted volume), and
+    all paths of the folder lead to the same file. The file is removed at the end of the block. A killed process leaves
+    it behind unlocked; use `entries` wherever a folder's content matters.
+
+    Raises:
+        OutputError: Another process holds the lock.
+    """
+    from filelock import FileLock, Timeout
+
+    path = folder / _LOCK
+    lock = FileLock(path)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(f"{folder}: another process is at work here. Wait for its end.") from None
-        except OSError:
-            _log.debug("%s: its file system has no locks", folder)
+        lock.acquire(timeout=0)
+    except Timeout:
+        advice = "Wait until it has finished, or choose another folder."
+        raise OutputError(f"{folder}: is locked by another process. {advice}") from None
+    except (OSError, NotImplementedError) as error:  # a file system without locks must not stop the work
+        _log.debug("%s: works without a lock (%s)", folder, error)
+    try:
         yield
     finally:
-        os.close(descriptor)
+        if lock.is_locked:
+            # Before the release: whoever opened the old file then sees that it is gone, and does not lock it.
+            # Windows cannot remove an open file; there `release` does it.
+            with contextlib.suppress(OSError):
+                path.unlink()
+            lock.release()
+
+
+def entries(folder: Path) -> list[Path]:
+    """Return what a folder contains, except for the file of its lock."""
+    return [path for path in folder.iterdir() if path.name != _LOCK]
 
 
 def _is_about_another_file(error: OSError, path: Path, temporary: Path) -> bool:

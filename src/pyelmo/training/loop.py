@@ -19,7 +19,7 @@ import torch
 from pyelmo.config import ModelConfig, to_dict
 from pyelmo.corpus.corpus import Corpus
 from pyelmo.errors import ConfigError, DivergedError, InputError, OutputError
-from pyelmo.files import locked, write_text
+from pyelmo.files import entries, locked, write_text
 from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
@@ -154,7 +154,7 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
         raise OutputError(
             f"{output}: holds a run with other settings. Choose another folder, or pass --force to restart."
         )
-    elif not recipe.is_file() and any(output.iterdir()):
+    elif not recipe.is_file() and entries(output):
         raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
     for part in output.glob(".*.part"):  # what a killed run was writing
         shutil.rmtree(part, ignore_errors=True)

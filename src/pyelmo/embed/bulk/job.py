@@ -26,7 +26,7 @@ from pyelmo.embed.files.inputs import Scan, read, scan
 from pyelmo.embed.files.store import JOB, format_of, part_name
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import absolute, check_output, locked, write_text
+from pyelmo.files import absolute, check_output, entries, locked, write_text
 from pyelmo.formats.pretrained import checksum
 
 PART_SENTENCES = 5000
@@ -141,7 +141,7 @@ def _check_folder(folder: Path) -> None:
     check_output(folder, force=True)
     if folder.is_file():
         raise OutputError(f"{folder}: is a file, and a bulk job writes a folder. Choose another name.")
-    if folder.is_dir() and not (folder / JOB).is_file() and any(not _is_leftover(path) for path in folder.iterdir()):
+    if folder.is_dir() and not (folder / JOB).is_file() and any(not _is_leftover(path) for path in entries(folder)):
         raise OutputError(f"{folder}: holds files that no bulk job wrote (no {JOB}). Choose another name.")
 
 

@@ -10,6 +10,7 @@ RUN/seed-1/log.jsonl              every epoch
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -25,7 +26,7 @@ from pyelmo.config import to_dict
 from pyelmo.embed.embedder import Embedder
 from pyelmo.encoders.registry import NamedEncoder, identity
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import locked, sha256, write_text
+from pyelmo.files import entries, locked, sha256, write_text
 from pyelmo.provenance import versions
 from pyelmo.tasks.compare.table import layers_picture, read_run
 from pyelmo.tasks.harness import cache
@@ -253,7 +254,13 @@ def _open_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *,
     if place.is_file() and force:
         for folder in output.glob("seed-*"):
             with locked(folder):
-                shutil.rmtree(folder)
+                for path in entries(folder):
+                    if path.is_dir():
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink()
+            with contextlib.suppress(OSError):  # another process may have locked it again
+                folder.rmdir()
         place.unlink()
     # Looked at before run.json is: where seeds of one run begin at once, what another has made follows its run.json.
     other = output.is_dir() and any(not entry.name.startswith(f".{RUN}.") for entry in output.iterdir())
