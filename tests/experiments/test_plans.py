@@ -78,7 +78,7 @@ def test_the_row_of_table_1_is_the_first_with_an_encoder_or_that_which_is_marked
         (SET + RUN + "penalty = 1\n", "Did you mean 'lambda'"),
         (SET + RUN + 'set = "training.batch=3"\n', "set: expected a list"),
         (SET + RUN + 'set = ["training.bach=3"]\n', "set n, run a: .*bach: no such setting. Did you mean 'batch'"),
-        (SET + RUN + 'recipe = "lost"\n', "none of that name in the box"),
+        (SET + RUN + 'recipe = "lost"\n', "no bundled recipe of that name"),
         (SET + RUN + "seeds = 0\n", "seeds must be 1 or more"),
         (SET + RUN + "fractions = [0.1, 2]\n", "fractions above 0"),
         (SET + RUN.replace('"a"', '"../a"'), "'n-../a' cannot name a folder"),
@@ -139,5 +139,5 @@ def test_the_papers_figures_agree_with_each_other():
     for name, (old, new) in PAPER.items():
         first, second = float(old), float(new.split()[0])
         assert 100 * (second - first) / (100 - first) == pytest.approx(find(name).paper, abs=0.06), name
-    with pytest.raises(NotFoundError, match="table2: no such plan; name a TOML file, or table1"):
+    with pytest.raises(NotFoundError, match="table2: no such recipe file"):
         plans.read_plan("table2")

@@ -38,8 +38,8 @@ torch.set_num_threads(1)
 from pyelmo.config import from_dict
 from pyelmo.training import processes
 from pyelmo.training.loop import pretrain
-from pyelmo.training.recipe import Recipe
-pretrain(sys.argv[1], sys.argv[2], from_dict(Recipe, json.loads(sys.argv[3])), processes=processes.join("cpu"))
+from pyelmo.training.recipe import PretrainRecipe
+pretrain(sys.argv[1], sys.argv[2], from_dict(PretrainRecipe, json.loads(sys.argv[3])), processes=processes.join("cpu"))
 """
 
 
@@ -197,7 +197,7 @@ def test_the_paper_s_recipe_is_the_paper_s():
         (["training.clipnorm=1"], "Did you mean 'clip_norm'"),
         (["model.lstm.cell=1"], "Did you mean 'cells'"),
         (["training.lr=fast"], "training.lr: expected float, got 'fast'"),
-        (["training.lr"], "write it as part.setting=value"),
+        (["training.lr"], "write it as section.setting=value"),
         (["training.batch=0"], "must be positive"),
         (["training.dropout=1.5"], "not between 0 and 1"),
     ],
