@@ -78,8 +78,8 @@ def test_text_that_is_split_already_is_left_as_it_is_and_may_be_empty(tmp_path):
         ("jsonl", json.dumps(SNLI[0] | {"gold_label": "maybe"}), "pairs, line 1: the label 'maybe' is none of"),
         ("jsonl", json.dumps(SNLI[0] | {"gold_label": None}), "pairs, line 1: gold_label is None, expected a text"),
         ("jsonl", '{"sentence1": "a"}\n', "pairs, line 1: no sentence2 or hypothesis or sentence_B in it"),
-        ("jsonl", "", "pairs: 0 labelled pairs; is it empty"),
-        ("jsonl", json.dumps(UNDECIDED), "pairs: 0 labelled pairs; is it empty"),
+        ("jsonl", "", "pairs: holds no labelled pairs"),
+        ("jsonl", json.dumps(UNDECIDED), "pairs: holds no labelled pairs"),
         ("json", "[{", "pairs: not JSON"),
         ("json", "{}", "pairs: expected a list of pairs, got dict"),
         ("json", "[3]", "pairs, pair 1: expected an object"),
@@ -98,6 +98,6 @@ def test_what_is_malformed_is_one_clear_error(tmp_path, form, text, message):
 
 def test_a_cut_copy_of_a_published_file_is_noticed(tmp_path):
     (tmp_path / "snli_1.0_dev.jsonl").write_text(FILES["snli"][1])
-    with pytest.raises(FormatError, match="2 labelled pairs; expected 9,842 as published"):
+    with pytest.raises(FormatError, match="2 labelled pairs, expected 9,842 as published"):
         read_pairs(tmp_path / "snli_1.0_dev.jsonl", "jsonl")
     assert PUBLISHED["snli_1.0_test.jsonl"] == 9824

@@ -67,7 +67,7 @@ def test_nsmc_is_split_into_words_and_an_empty_review_stays(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "0 reviews, expected 1 or more"),
+        ("", "holds no reviews"),
         ("1\t굳\t1\n", "line 1: expected the header id, document, label"),
         ("id\tdocument\tlabel\n1\t굳\t2\n", "line 2: expected a number, a text and 0 or 1, got"),
         ("id\tdocument\tlabel\n1\t굳\n", "line 2: expected a number, a text and 0 or 1"),
@@ -79,5 +79,5 @@ def test_a_malformed_review_is_one_clear_error(write, text, message):
 
 
 def test_a_copy_that_is_cut_off_is_noticed(write):
-    with pytest.raises(FormatError, match="1 reviews, expected 150,000 or more. Is the copy whole?"):
+    with pytest.raises(FormatError, match="1 reviews, expected 150,000 as published"):
         read_nsmc(write("id\tdocument\tlabel\n1\t굳\t1\n", "ratings_train.txt"))

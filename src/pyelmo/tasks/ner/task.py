@@ -24,9 +24,9 @@ from pyelmo.tasks.harness.task import (
     Vocabularies,
     padded,
 )
-from pyelmo.tasks.labels.columns import read_conll2003, read_klue, read_labelled, read_naver
 from pyelmo.tasks.labels.crf import CRF, allowed_transitions
 from pyelmo.tasks.labels.spans import convert, count_spans, to_spans
+from pyelmo.tasks.ner.data import read_conll2003, read_klue, read_labelled, read_naver
 from pyelmo.tasks.ner.network import CharacterFeatures, TaggerNetwork
 from pyelmo.text.characters import Bytes, Jamo
 

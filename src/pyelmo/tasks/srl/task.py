@@ -26,9 +26,9 @@ from pyelmo.tasks.harness.task import (
     padded,
     words_of,
 )
-from pyelmo.tasks.labels.columns import read_conll2005, read_conll2012, read_propbank
 from pyelmo.tasks.labels.spans import count_arguments, to_spans
 from pyelmo.tasks.ner import task as ner
+from pyelmo.tasks.srl.data import read_conll2005, read_conll2012, read_propbank
 from pyelmo.tasks.srl.network import SrlNetwork
 
 PADDING = -100  # instead of a label
