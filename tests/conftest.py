@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+# One thread, here and in processes that tests start: tiny networks on several OpenMP threads spin, and beside other
+# work a test that takes a second then takes minutes. Set before torch is imported.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
 
 import numpy as np
 import pytest
