@@ -11,6 +11,8 @@ from pyelmo.version import __version__ as __version__
 _WHERE = {
     "load": "pyelmo.embed.embedder",
     "Embedder": "pyelmo.embed.embedder",
+    "embed_corpus": "pyelmo.embed.bulk.run",
+    "read_embeddings": "pyelmo.embed.files.store",
     "BiLM": "pyelmo.model.bilm",
     "Elmo": "pyelmo.model.elmo",
     "ScalarMix": "pyelmo.model.scalar_mix",
@@ -19,11 +21,24 @@ _WHERE = {
     "PyelmoError": "pyelmo.errors",
 }
 
-__all__ = ["BiLM", "Elmo", "Embedder", "ModelConfig", "PyelmoError", "ScalarMix", "Vocabulary", "load"]
+__all__ = [
+    "BiLM",
+    "Elmo",
+    "Embedder",
+    "ModelConfig",
+    "PyelmoError",
+    "ScalarMix",
+    "Vocabulary",
+    "embed_corpus",
+    "load",
+    "read_embeddings",
+]
 
 if TYPE_CHECKING:
     from pyelmo.config import ModelConfig
+    from pyelmo.embed.bulk.run import embed_corpus
     from pyelmo.embed.embedder import Embedder, load
+    from pyelmo.embed.files.store import read_embeddings
     from pyelmo.errors import PyelmoError
     from pyelmo.model.bilm import BiLM
     from pyelmo.model.elmo import Elmo

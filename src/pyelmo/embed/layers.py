@@ -47,14 +47,18 @@ def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor],
 
 def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Tensor], Tensor]:
     counts = [config.layers] + ([2 * config.layers - 1] if config.bidirectional else [])
-    try:
-        weights = torch.tensor([float(weight) for weight in choice])
-    except (TypeError, ValueError) as error:
-        raise InputError(f"layers {choice!r}: expected the weights of a mix as numbers") from error
+    weights = torch.tensor(mix_weights(choice))
     if len(weights) not in counts:
         wanted = " or ".join(map(str, counts))
         raise InputError(f"a mix of this model has {wanted} weights, got {len(weights)}")
     return lambda values: weigh(weights.to(values, non_blocking=True), values)
+
+
+def mix_weights(choice: Sequence[float]) -> list[float]:
+    try:
+        return [float(weight) for weight in choice]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"layers {choice!r}: expected the weights of a mix as numbers") from error
 
 
 def _on(mix: ScalarMix, device: torch.device) -> ScalarMix:

@@ -1,27 +1,33 @@
-"""Sentences -> one file of vectors: what `elmo embed` does once, and a bulk job for each of its parts."""
+"""The settings of embedding as one object: which model, which vectors, and how they are stored.
+
+The command line, `embed_corpus` and the index of neighbours each build one `EmbedSettings` and pass it on whole. A new
+option of embedding is a field here and an argument of the command line, nothing else.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pyelmo.embed.embedder import Embedder, Precision, load
+from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.files.inputs import InputSentence
-from pyelmo.embed.files.store import check_format, open_writer
+from pyelmo.embed.files.store import FORMATS, check_format
+from pyelmo.embed.layers import check_pooling, layer_picker, mix_weights
 from pyelmo.errors import InputError
+from pyelmo.files import absolute
+from pyelmo.formats import resolve
+from pyelmo.formats.pretrained import Pretrained
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedSettings:
-    """Which model, what of its layers, and how that is stored."""
+    """Which model to load, which vectors to compute, and how to store them. Names of files become absolute paths."""
 
     model: str
     options: str | None = None
     vocab: str | None = None
-    language: str | None = None  # the model's own
+    language: str | None = None  # None: the language whose rules split the model's training text
     tokenised: bool = False
     layers: str | int | Sequence[float] = "all"
     pooling: str | None = None
@@ -29,67 +35,48 @@ class EmbedSettings:
     format: str = "parquet"
     float16: bool = False
     precision: Precision = "float32"
-    # These change the speed alone:
+    # The settings below change the speed only.
     device: str = "cpu"
     batch_size: int | None = None
     threads: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("model", "options", "vocab"):
+            object.__setattr__(self, name, absolute(getattr(self, name)))
+        if not isinstance(self.layers, (str, int)):
+            object.__setattr__(self, "layers", mix_weights(self.layers))
+        if self.format not in FORMATS:
+            raise InputError(f"format {self.format!r} is none of {', '.join(FORMATS)}.")
+        check_pooling(self.pooling)
+        for name in ("batch_size", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; it must be at least 1")
+
     def load(self) -> Embedder:
-        """The model. Every setting is checked here, before any work."""
+        """Load the model, after checking that this machine can write the format."""
         check_format(self.format, float16=self.float16)
-        embedder = load(
-            self.model, options=self.options, vocab=self.vocab, device=self.device, language=self.language,
-            precision=self.precision, threads=self.threads,
-        )  # fmt: skip
-        list(self._stream(embedder, []))
+        return self.build_embedder(self.read_model())
+
+    def read_model(self) -> Pretrained:
+        return resolve.read(self.model, options=self.options, vocab=self.vocab)
+
+    def build_embedder(self, pretrained: Pretrained) -> Embedder:
+        """Return an embedder of a model that was read, after checking that the model has the chosen layers."""
+        layer_picker(self.layers, pretrained.config)
+        embedder = Embedder(
+            pretrained, device=self.device, language=self.language, precision=self.precision, threads=self.threads
+        )
+        embedder.words  # noqa: B018
         return embedder
 
-    def words(self, embedder: Embedder, sentence: InputSentence) -> list[str]:
+    def tokenise(self, embedder: Embedder, sentence: InputSentence) -> list[str]:
         if sentence.words is not None:
             return sentence.words
         return sentence.text.split() if self.tokenised else embedder.tokenise(sentence.text)
 
-    def write(
-        self,
-        embedder: Embedder,
-        sentences: Iterable[InputSentence],
-        path: str | Path,
-        *,
-        first: int = 0,
-        count: int | None = None,
-        force: bool = False,
-        advance: Callable[[int], object] = lambda sentences: None,
-    ) -> int:
-        """Write one file and give the number of blank sentences in it.
-
-        Sentences are numbered from `first` on; of `count`, fewer are an error. `advance` hears of each.
-        """
-        names = [f"layer_{index}" for index in range(embedder.config.layers)] if self.layers == "all" else None
-        blank = 0
-        waiting: deque[tuple[str, list[str]]] = deque()
-
-        def tokenised() -> Iterator[list[str]]:
-            for sentence in sentences:
-                waiting.append((sentence.text, self.words(embedder, sentence)))
-                yield waiting[-1][1]
-
-        with open_writer(
-            path, format=self.format, dim=embedder.config.dim, layers=names, pooled=self.pooling is not None,
-            force=force, float16=self.float16, first=first,
-        ) as writer:  # fmt: skip
-            for vectors in self._stream(embedder, tokenised()):
-                text, words = waiting.popleft()
-                blank += not words
-                kept = [embedder.lexicon.begin, *words, embedder.lexicon.end] if self.keep_boundaries else words
-                writer.write(text, kept, vectors)
-                advance(1)
-            if count is not None and writer.count != count:
-                raise InputError(
-                    f"{path}: the input has only {writer.count} of its {count} sentences. Was it changed meanwhile?"
-                )
-        return blank
-
-    def _stream(self, embedder: Embedder, sentences: Iterable[list[str]]) -> Iterator[Any]:
+    def stream(self, embedder: Embedder, sentences: Iterable[list[str]]) -> Iterator[Any]:
+        """Return the vectors of each sentence, in input order (see `Embedder.stream`)."""
         return embedder.stream(
             sentences, layers=self.layers, pooling=self.pooling, batch_size=self.batch_size,
             keep_boundaries=self.keep_boundaries, dtype="float16" if self.float16 else "float32",

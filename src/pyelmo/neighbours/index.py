@@ -29,9 +29,9 @@ import numpy.typing as npt
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.files.inputs import InputSentence, read
-from pyelmo.embed.layers import layer_picker
+from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import absolute, atomic_path, check_output
+from pyelmo.files import atomic_path, check_output
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import manifest, nearest
@@ -72,45 +72,39 @@ def build(
     output: str | Path,
     *,
     model: str | Path,
-    options: str | Path | None = None,
-    vocab: str | Path | None = None,
-    language: str | None = None,
     words: Iterable[str] | None = None,
     layer: Layer = "top",
-    tokenised: bool = False,
     column: str | None = None,
     exact: bool = False,
-    precision: Precision = "float32",
-    device: str = "cpu",
-    threads: int | None = None,
     force: bool = False,
     advance: Callable[[int], object] = lambda sentences: None,
+    **settings: Any,
 ) -> Index:
     """Index the occurrences of `words` (by default of all with a letter or a digit) in text, a sentence a line.
 
     Words are the same that differ in case alone. `layer` is "top", "average", a layer's index or the weights of a mix.
     `exact` compares a query with every vector, however many there are. `advance` hears of each line.
     """
+    chosen = EmbedSettings(model=str(model), layers=layer, **settings)
     if layer == "all":
         raise InputError("an index is of one layer: 'top', 'average', an index or the weights of a mix")
+    if chosen.pooling or chosen.keep_boundaries:
+        raise InputError("an index holds one vector for each word: pooling and keep_boundaries cannot be set")
     nearest.import_faiss()
     _check_output(Path(output), force=force)
-    pretrained = resolve.read(model, options=options, vocab=vocab)
-    identity = checksum(pretrained)  # of the weights as they lie in its files, whatever is computed in
-    embedder = Embedder(pretrained, language=language, precision=precision, device=device, threads=threads)
-    layer_picker(layer, embedder.config)
+    pretrained = chosen.read_model()
+    identity = checksum(pretrained)  # before an embedder changes the weights to the precision that it computes in
+    embedder = chosen.build_embedder(pretrained)
     wanted = None if words is None else {word.casefold() for word in words}
     names = [str(path) for path in inputs]
     facts = {
         "words": "all" if wanted is None else sorted(wanted), "inputs": names,
-        "layer": layer if isinstance(layer, (str, int)) else [float(weight) for weight in layer],
-        "model": {
-            "name": absolute(model), "options": absolute(options), "vocab": absolute(vocab), "sha256": identity,
-        },
-        "precision": precision, "language": embedder.language, "tokenised": tokenised,
+        "layer": chosen.layers,
+        "model": {"name": chosen.model, "options": chosen.options, "vocab": chosen.vocab, "sha256": identity},
+        "precision": chosen.precision, "language": embedder.language, "tokenised": chosen.tokenised,
     }  # fmt: skip
-    split = functools.partial(_spans, language=None if tokenised else embedder.language)
-    found = _embedded(_found(names, column, split, wanted, advance), embedder, layer)
+    split = functools.partial(_spans, language=None if chosen.tokenised else embedder.language)
+    found = _embedded(_found(names, column, split, wanted, advance), embedder, chosen)
     return write(found, output, dim=embedder.config.dim, facts=facts, exact=exact, force=force)
 
 
@@ -172,7 +166,7 @@ def _is_wanted(word: str, wanted: set[str] | None) -> bool:
 
 
 def _embedded(
-    found: Iterable[IndexedSentence], embedder: Embedder, layer: Layer
+    found: Iterable[IndexedSentence], embedder: Embedder, settings: EmbedSettings
 ) -> Iterator[tuple[IndexedSentence, Float32Array]]:
     waiting: deque[IndexedSentence] = deque()
 
@@ -181,7 +175,7 @@ def _embedded(
             waiting.append(sentence)
             yield [span.word for span in sentence.spans]
 
-    for vectors in embedder.stream(sentences(), layers=layer):  # (T, D)
+    for vectors in settings.stream(embedder, sentences()):  # (T, D)
         yield waiting.popleft(), vectors
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from support import TOLERANCE, make_embedder, torch, worst
 
-from pyelmo.embed.bulk.job import embed_corpus
+from pyelmo.embed.bulk.run import embed_corpus
 from pyelmo.embed.engines.base import WordTable
 from pyelmo.embed.files import inputs
 from pyelmo.embed.files.formats import ParquetSink
@@ -83,19 +83,19 @@ def test_ray_writes_the_same_bytes_as_one_process(tmp_path, text, model):
     pytest.importorskip("ray")
     embed_corpus([text], tmp_path / "here", model=model, part_sentences=20)
     (tmp_path / "ray").mkdir()
-    embed_corpus([text], tmp_path / "ray", model=model, part_sentences=20, workers=2, engine="ray")
+    embed_corpus([text], tmp_path / "ray", model=model, part_sentences=20, workers=2, runner="ray")
     assert names(tmp_path / "ray") == names(tmp_path / "here")
     for name in names(tmp_path / "here")[1:]:
         assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
     text.write_bytes(text.read_bytes().replace(b"Sentence 78", b"Sentence \xff"))
     with pytest.raises(InputError, match="in.txt, line 79: not UTF-8"):
-        embed_corpus([text], tmp_path / "bad", model=model, part_sentences=20, workers=2, engine="ray")
+        embed_corpus([text], tmp_path / "bad", model=model, part_sentences=20, workers=2, runner="ray")
 
 
 def test_ray_without_the_extra_names_it(tmp_path, text, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pyelmo\[ray\]"):
-        embed_corpus([text], tmp_path / "out", model=model, engine="ray")
+        embed_corpus([text], tmp_path / "out", model=model, runner="ray")
     assert not (tmp_path / "out").exists()
 
 
@@ -112,7 +112,7 @@ def test_no_sentences_are_one_empty_part(tmp_path, model):
     assert list(read_embeddings(tmp_path / "out")) == []
 
 
-# --- going on ------------------------------------------------------------------------------------------------------
+# --- resuming ------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_run_makes_only_what_is_missing(tmp_path, text, model):
@@ -149,7 +149,7 @@ def test_another_job_in_the_folder_is_refused_until_forced(tmp_path, text, model
     make_embedder(seed=1).save("MODEL")
     job = {"inputs": ["in.txt"], "model": model, "part_sentences": 50}
     embed_corpus(output="out", **job)
-    with pytest.raises(OutputError, match=f"out: 2 parts of another job are here .*{message}.*--force"):
+    with pytest.raises(OutputError, match=f"out: holds 2 parts of another job .*{message}.*--force"):
         embed_corpus(output="out", **job | change)
     embed_corpus(output="out", **job | change, force=True)
     assert len(list(read_embeddings("out"))) == json.loads(Path("out/_job.json").read_text())["sentences"]
@@ -178,7 +178,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, text, model, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(ParquetSink, "write", full)
-        with pytest.raises(OutputError, match="part-00005.parquet: cannot be written: No space left.* is kept: run"):
+        with pytest.raises(OutputError, match="part-00005.parquet: cannot be written: No space left.* are kept. Run"):
             embed_corpus([text], tmp_path / "out", model=model, part_sentences=10)
     assert names(tmp_path / "out") == ["_job.json", *(f"part-0000{i}.parquet" for i in range(5))]
     assert embed_corpus([text], tmp_path / "out", model=model, part_sentences=10).new_parts == 5
@@ -220,7 +220,7 @@ def command_of(pid: int) -> str:
     return ""
 
 
-def go_on(tmp_path: Path, model: str) -> None:
+def resume(tmp_path: Path, model: str) -> None:
     done = len(list(tmp_path.glob("out/part-*")))
     assert 4 <= done < MANY // PART
     result = embed_corpus([tmp_path / "many.txt"], tmp_path / "out", model=model, part_sentences=PART)
@@ -233,7 +233,7 @@ proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds th
 
 
 @proc
-def test_a_worker_that_is_killed_is_one_clear_error_and_the_job_goes_on(tmp_path, model):
+def test_a_worker_that_is_killed_is_one_clear_error_and_the_job_can_be_resumed(tmp_path, model):
     with running(tmp_path, model) as (process, workers):
         assert len(workers) == 2
         os.kill(workers[1], signal.SIGKILL)
@@ -241,15 +241,15 @@ def test_a_worker_that_is_killed_is_one_clear_error_and_the_job_goes_on(tmp_path
     error = (tmp_path / "stderr").read_text()
     last = error.splitlines()[-1]
     assert "elmo: a worker (process" in last
-    assert "was killed by SIGKILL while it was at part" in last
-    assert "What is done is kept" in last
+    assert "was killed by SIGKILL while it wrote part" in last
+    assert "Finished parts are kept" in last
     assert "Traceback" not in error
     assert not list((tmp_path / "out").glob(".*"))
-    go_on(tmp_path, model)
+    resume(tmp_path, model)
 
 
 @proc
-def test_workers_end_with_a_parent_that_is_killed_and_the_job_goes_on(tmp_path, model):
+def test_workers_end_with_a_parent_that_is_killed_and_the_job_can_be_resumed(tmp_path, model):
     with running(tmp_path, model) as (process, workers):
         process.kill()
         process.wait()
@@ -257,7 +257,7 @@ def test_workers_end_with_a_parent_that_is_killed_and_the_job_goes_on(tmp_path, 
         while any("spawn_main" in command_of(pid) for pid in workers) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not any("spawn_main" in command_of(pid) for pid in workers)
-    go_on(tmp_path, model)
+    resume(tmp_path, model)
 
 
 @proc
@@ -266,7 +266,7 @@ def test_a_job_that_is_told_to_end_says_what_is_kept(tmp_path, model):
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
     error = (tmp_path / "stderr").read_text()
-    assert "terminated; What is done is kept: run the command again, without --force, to go on." in error
+    assert "terminated; Finished parts are kept. Run the command again without --force to resume." in error
     assert "Traceback" not in error
     assert not any("spawn_main" in command_of(pid) for pid in workers)
     assert not list((tmp_path / "out").glob(".*"))
@@ -278,7 +278,7 @@ def test_a_job_that_is_told_to_end_says_what_is_kept(tmp_path, model):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_bad_text_is_named_by_its_true_line(tmp_path, text, model, workers, monkeypatch):
-    monkeypatch.setattr("pyelmo.embed.bulk.job.WARM_CHARACTERS", 1)  # so that a worker meets it, not the parent
+    monkeypatch.setattr("pyelmo.embed.bulk.run.COUNTED_CHARACTERS", 1)  # so that a worker meets it, not the parent
     second = tmp_path / "second.txt"
     second.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n" * 30)
     with pytest.raises(InputError, match="second.txt, line 9: not UTF-8 at byte 3"):
@@ -292,12 +292,12 @@ def test_inputs_that_cannot_be_used_are_refused(tmp_path, text, model):
         embed_corpus([text, "nothing.txt"], tmp_path / "out", model=model)
     with pytest.raises(InputError, match="is a folder"):
         embed_corpus([tmp_path], tmp_path / "out", model=model)
-    with pytest.raises(InputError, match="inputs is a list"):
+    with pytest.raises(InputError, match="pass a list of files"):
         embed_corpus("in.txt", tmp_path / "out", model=model)
     with pytest.raises(InputError, match="workers is 0"):
         embed_corpus([text], tmp_path / "out", model=model, workers=0)
-    with pytest.raises(InputError, match="engine 'spark' is none of"):
-        embed_corpus([text], tmp_path / "out", model=model, engine="spark")
+    with pytest.raises(InputError, match="runner 'spark' is none of"):
+        embed_corpus([text], tmp_path / "out", model=model, runner="spark")
     assert not (tmp_path / "out").exists()
 
 
@@ -305,12 +305,12 @@ def test_input_that_shrinks_meanwhile_makes_no_part(tmp_path, text, model, monke
     scan = inputs.scan
 
     def and_cut(paths, part):
-        found = scan(paths, part)
+        result = scan(paths, part)
         text.write_text("short\n")
-        return found
+        return result
 
-    monkeypatch.setattr("pyelmo.embed.bulk.job.scan", and_cut)
-    with pytest.raises(InputError, match="only 1 of its 50 sentences. Was it changed"):
+    monkeypatch.setattr("pyelmo.embed.bulk.run.scan", and_cut)
+    with pytest.raises(InputError, match="has 1 of the 50 sentences expected. Was it changed"):
         embed_corpus([text], tmp_path / "out", model=model, part_sentences=50)
     assert names(tmp_path / "out") == ["_job.json"]
 
@@ -328,11 +328,11 @@ def test_every_part_begins_where_the_one_before_ends(tmp_path, monkeypatch, size
     paths = [str(tmp_path / str(number)) for number in (0, 1, 2, 3, 5, 4)]
     want = ["a", "b", "", "c", "d", "e", "", "i", "", "j", "k", "l", "f", "g", "h"]
     assert [sentence.text for sentence in inputs.read(paths)] == want
-    found = inputs.scan(paths, size)
-    assert (found.sentences, len(found.places)) == (15, -(-15 // size))
+    scan = inputs.scan(paths, size)
+    assert (scan.sentences, len(scan.positions)) == (15, -(-15 // size))
     assert inputs.count(paths) == 15
-    for number, place in enumerate(found.places):
-        assert [sentence.text for sentence in inputs.read(paths, place=place)] == want[number * size :]
+    for number, position in enumerate(scan.positions):
+        assert [sentence.text for sentence in inputs.read(paths, position=position)] == want[number * size :]
 
 
 def test_parquet_is_read_by_its_columns(tmp_path, model):

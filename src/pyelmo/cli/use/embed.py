@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyelmo.cli.options import add_language, add_model_files
 from pyelmo.errors import InputError
+
+if TYPE_CHECKING:
+    from pyelmo.embed.settings import EmbedSettings
 
 HELP = "turn each line of a text into vectors"
 EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --model en --layers all"
@@ -43,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--threads", type=int, help="of a CPU, for each worker (default: 1, or all for one worker)")
     parser.add_argument("--workers", type=int, default=1, help="processes that share a folder's parts (default: 1)")
-    parser.add_argument("--engine", choices=("processes", "ray"), default="processes", help="what runs the workers")
+    parser.add_argument("--runner", choices=("processes", "ray"), default="processes", help="what runs the workers")
     parser.add_argument("--part-sentences", type=int, default=5000, help="sentences of a part (default: 5000)")
     parser.add_argument("--keep-boundaries", action="store_true", help="keep the vectors of the sentence marks")
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
@@ -63,27 +68,34 @@ def parse_layers(text: str) -> str | int | list[float]:
 
 
 def run(args: argparse.Namespace) -> None:
-    several = args.workers != 1 or args.engine != "processes"
+    with_workers = args.workers != 1 or args.runner != "processes"
     folder = args.output.endswith("/") or Path(args.output).is_dir()
-    if several and not folder and (args.output == "-" or Path(args.output).suffix):
+    if with_workers and not folder and (args.output == "-" or Path(args.output).suffix):
         raise InputError(f"{args.output}: workers write a folder of parts, not a file. Name one, such as -o vectors/")
-    if several or folder:
+    if with_workers or folder:
         _run_bulk(args)
     else:
         _run_single(args)
 
 
-def _run_bulk(args: argparse.Namespace) -> None:
-    from pyelmo.embed.bulk.job import embed_corpus
+def _settings(args: argparse.Namespace, format: str) -> EmbedSettings:
+    """Build the settings from the options of the same names."""
+    from pyelmo.embed.settings import EmbedSettings
 
-    result = embed_corpus(
-        args.inputs, args.output, model=args.model, options=args.options, vocab=args.vocab, language=args.language,
-        tokenised=args.tokenised, column=args.column, layers=parse_layers(args.layers), pooling=args.pooling,
-        keep_boundaries=args.keep_boundaries, format=args.format or "parquet", float16=args.float16,
-        part_sentences=args.part_sentences, workers=args.workers, engine=args.engine, device=args.device,
-        precision=args.precision, batch_size=args.batch_size, threads=args.threads, progress=not args.quiet,
-        force=args.force,
+    names = {field.name for field in dataclasses.fields(EmbedSettings)}
+    options = {name: value for name, value in vars(args).items() if name in names}
+    return EmbedSettings(**{**options, "layers": parse_layers(args.layers), "format": format})
+
+
+def _run_bulk(args: argparse.Namespace) -> None:
+    from pyelmo.embed.bulk.job import BulkJob
+    from pyelmo.embed.bulk.run import run_job
+
+    job = BulkJob(
+        settings=_settings(args, args.format or "parquet"), inputs=args.inputs, output=args.output,
+        column=args.column, part_sentences=args.part_sentences, workers=args.workers, runner=args.runner,
     )  # fmt: skip
+    result = run_job(job, progress=not args.quiet, force=args.force)
     if not args.quiet:
         kept = f", {result.parts - result.new_parts} of them from before" if result.new_parts < result.parts else ""
         print(f"elmo: {args.output}: {result.sentences} sentences in {result.parts} parts{kept}", file=sys.stderr)
@@ -94,21 +106,16 @@ def _run_single(args: argparse.Namespace) -> None:
 
     from pyelmo.embed.files.inputs import count, read
     from pyelmo.embed.files.store import format_of
-    from pyelmo.embed.settings import EmbedSettings
+    from pyelmo.embed.files.write import write_embeddings
     from pyelmo.files import check_output
 
-    task = EmbedSettings(
-        model=args.model, options=args.options, vocab=args.vocab, language=args.language, tokenised=args.tokenised,
-        layers=parse_layers(args.layers), pooling=args.pooling, keep_boundaries=args.keep_boundaries,
-        format=format_of(args.output, args.format), float16=args.float16, device=args.device,
-        precision=args.precision, batch_size=args.batch_size, threads=args.threads,
-    )  # fmt: skip
+    settings = _settings(args, format_of(args.output, args.format))
     if args.output != "-":
-        check_output(Path(args.output), force=args.force)  # before the model is loaded and the work is done
+        check_output(Path(args.output), force=args.force)  # before the model is loaded
     total = count(args.inputs)
-    embedder = task.load()
+    embedder = settings.load()
     with tqdm(total=total, unit=" sentences", disable=args.quiet, file=sys.stderr) as bar:
         sentences = read(args.inputs, args.column)
-        blank = task.write(embedder, sentences, args.output, force=args.force, advance=bar.update)
+        blank = write_embeddings(settings, embedder, sentences, args.output, force=args.force, advance=bar.update)
     if blank and not args.quiet:
         print(f"elmo: {blank} blank lines: each keeps its number and has no vectors", file=sys.stderr)

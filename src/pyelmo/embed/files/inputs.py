@@ -1,9 +1,9 @@
-"""Files of sentences -> sentences, from the start or from the middle.
+"""Files of sentences -> sentences, from the start or from a position in the middle.
 
-    text      one sentence a line
-    parquet   one sentence a row: a column of strings, or of lists of words
+    text      one sentence per line
+    parquet   one sentence per row: a column of strings, or of lists of words
 
-`scan` reads everything once and says where each part of a bulk job begins; `read` goes on from there.
+`scan` reads all files once and returns the position where each part of a bulk job begins. `read` starts at a position.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from pyelmo.embed.files.formats import pyarrow_parquet
 from pyelmo.errors import FormatError, InputError, PyelmoError
 from pyelmo.text.lines import open_text, read_lines
 
-# Where a Parquet file's sentences are looked for, in this order. Lists of words need no splitting, so they come first.
+# Columns of a Parquet file that may hold its sentences; the first that exists is read. Lists of words come first,
+# because they need no splitting.
 COLUMNS = ("tokens", "sentence", "text")
 PARQUET_MAGIC = b"PAR1"
 BLOCK = 1 << 20
@@ -30,7 +31,7 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class InputSentence:
-    """One sentence of the input; `words` where it came as a list of them."""
+    """One sentence of the input. `words` is None unless the input holds a list of words."""
 
     text: str
     words: list[str] | None = None
@@ -38,7 +39,7 @@ class InputSentence:
 
 @dataclass(frozen=True)
 class InputPosition:
-    """Where a sentence begins: the file, the byte (text) or row (Parquet) in it, and how many sentences come before."""
+    """Where a sentence begins: its file, the byte (text) or row (Parquet), and the sentences before it in the file."""
 
     file: int = 0
     offset: int = 0
@@ -46,37 +47,37 @@ class InputPosition:
 
 
 @dataclass(frozen=True)
-class Scan:
-    """What all files hold together: their content by a hash, their sentences, and where every part begins."""
+class InputScan:
+    """The checksums of the files, the number of their sentences, and the position where each part begins."""
 
     sha256: list[str]
     sentences: int
-    places: list[InputPosition]
+    positions: list[InputPosition]
 
 
 def read(
-    inputs: Sequence[str], column: str | None = None, place: InputPosition | None = None
+    inputs: Sequence[str], column: str | None = None, position: InputPosition | None = None
 ) -> Iterator[InputSentence]:
-    """The sentences of all files in order, from `place` on; one (of Parquet a few) in memory at a time."""
-    place = place or InputPosition()
-    for path in inputs[place.file :]:
-        yield from _read_file(path, column, place)
-        place = InputPosition()
+    """Yield the sentences of all files in order, starting at `position`. One (of Parquet a few) is in memory."""
+    position = position or InputPosition()
+    for path in inputs[position.file :]:
+        yield from _read_file(path, column, position)
+        position = InputPosition()
 
 
-def _read_file(path: str, column: str | None, place: InputPosition) -> Iterator[InputSentence]:
+def _read_file(path: str, column: str | None, position: InputPosition) -> Iterator[InputSentence]:
     if is_parquet(path):
-        yield from _read_parquet(path, column, place.offset)
+        yield from _read_parquet(path, column, position.offset)
         return
     with open_text(path) as file:
-        if place.offset:
-            file.seek(place.offset)
-        for line in read_lines(file, "stdin" if path == "-" else path, place.before + 1):
+        if position.offset:
+            file.seek(position.offset)
+        for line in read_lines(file, "stdin" if path == "-" else path, position.before + 1):
             yield InputSentence(line.strip())
 
 
 def is_parquet(path: str) -> bool:
-    """By the name or the first bytes; a stream is text."""
+    """Return whether a file is Parquet, by its name or its first bytes. A stream is always text."""
     if path == "-" or not Path(path).is_file():
         return False
     with open_text(path) as file:
@@ -84,44 +85,45 @@ def is_parquet(path: str) -> bool:
 
 
 def count(inputs: Sequence[str]) -> int | None:
-    """How many sentences there are; None where a stream is among the inputs."""
+    """Return the number of sentences, or None if one of the inputs is a stream."""
     if not all(Path(path).is_file() for path in inputs):
         return None
-    return sum(sum(len(ends) for _, ends in _ends(path)) for path in inputs)
+    return sum(sum(len(ends) for _, ends in _sentence_ends(path)) for path in inputs)
 
 
-def scan(inputs: Sequence[str], part: int) -> Scan:
-    """Where each `part` sentences begin. Reads all once and holds one place a part, whatever the size."""
+def scan(inputs: Sequence[str], part_sentences: int) -> InputScan:
+    """Read all files once; return their checksums, and where each part of `part_sentences` sentences begins."""
     hashes: list[str] = []
-    places = [InputPosition()]
+    positions = [InputPosition()]
     total = 0
     for number, path in enumerate(inputs):
         digest = hashlib.sha256()
         before = 0  # sentences of this file
-        for block, ends in _ends(path):
+        for block, ends in _sentence_ends(path):
             digest.update(block)
-            # A part begins behind the sentence that fills the one before it, be it at the end of a file.
-            for index in range(-(total + before + 1) % part, len(ends), part):
-                places.append(InputPosition(number, int(ends[index]), before + index + 1))
+            # A part begins after the last sentence of the part before it, even if that is the last one of a file.
+            for index in range(-(total + before + 1) % part_sentences, len(ends), part_sentences):
+                positions.append(InputPosition(number, int(ends[index]), before + index + 1))
             before += len(ends)
         total += before
         hashes.append(digest.hexdigest())
-    return Scan(hashes, total, places[: max(1, -(-total // part))])  # one part even of nothing
+    parts = max(1, -(-total // part_sentences))  # empty input makes one empty part
+    return InputScan(hashes, total, positions[:parts])
 
 
-def _ends(path: str) -> Iterator[tuple[bytes, Sequence[int] | Int64Array]]:
-    """A file block by block, with the offsets behind each sentence that ends there."""
+def _sentence_ends(path: str) -> Iterator[tuple[bytes, Sequence[int] | Int64Array]]:
+    """Yield a file in blocks, each with the offsets after the sentences that end in it."""
     if is_parquet(path):
         with _open_parquet(path) as table:
             yield b"", range(1, table.metadata.num_rows + 1)
         yield from ((block, ()) for block in _blocks(path))
         return
-    position, last = 0, b"\n"
+    offset, last = 0, b"\n"
     for block in _blocks(path):
-        yield block, np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + (position + 1)
-        position, last = position + len(block), block[-1:]
+        yield block, np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + (offset + 1)
+        offset, last = offset + len(block), block[-1:]
     if last != b"\n":
-        yield b"", (position,)
+        yield b"", (offset,)
 
 
 def _blocks(path: str) -> Iterator[bytes]:
@@ -138,11 +140,14 @@ def _open_parquet(path: str) -> Iterator[Any]:
             yield table
     except PyelmoError:
         raise
-    except Exception as error:  # pyarrow has its own, and OSError, for a file that is cut short or holds something else
-        raise FormatError(f"{path}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from error
+    except Exception as error:  # for a damaged file pyarrow raises its own errors and OSError
+        raise FormatError(
+            f"{path}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}. Is the file complete?"
+        ) from error
 
 
 def _read_parquet(path: str, column: str | None, first: int) -> Iterator[InputSentence]:
+    """Yield the sentences from row `first` on, without reading the row groups before it."""
     with _open_parquet(path) as table:
         name = _choose_column(table.schema_arrow.names, column, path)
         row = 0
@@ -175,4 +180,7 @@ def _from_value(value: Any, where: str) -> InputSentence:
         return InputSentence(value.strip())
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return InputSentence(" ".join(value), value)
-    raise InputError(f"{where}: expected text or a list of words, got {type(value).__name__} {str(value)[:40]}.")
+    raise InputError(
+        f"{where}: expected text or a list of words, got {type(value).__name__} {str(value)[:40]}. "
+        "Choose another column with --column (column=)."
+    )

@@ -1,0 +1,59 @@
+"""Sentences -> one file of vectors: the whole output of `elmo embed`, or one part of a bulk job."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.files.inputs import InputSentence
+from pyelmo.embed.files.store import open_writer
+from pyelmo.embed.settings import EmbedSettings
+from pyelmo.errors import InputError
+
+
+def write_embeddings(
+    settings: EmbedSettings,
+    embedder: Embedder,
+    sentences: Iterable[InputSentence],
+    path: str | Path,
+    *,
+    first: int = 0,
+    count: int | None = None,
+    force: bool = False,
+    advance: Callable[[int], object] = lambda sentences: None,
+) -> int:
+    """Embed sentences into one file and return how many of them are blank.
+
+    The sentences are numbered from `first` on. If `count` is given, another number of sentences is an error. `advance`
+    is called with 1 after each sentence.
+    """
+    layer_names = [f"layer_{number}" for number in range(embedder.config.layers)] if settings.layers == "all" else None
+    blank = 0
+    pending: deque[tuple[str, list[str]]] = deque()  # sentences whose vectors have not arrived yet
+
+    def tokenised() -> Iterator[list[str]]:
+        for sentence in sentences:
+            words = settings.tokenise(embedder, sentence)
+            pending.append((sentence.text, words))
+            yield words
+
+    with open_writer(
+        path, format=settings.format, dim=embedder.config.dim, layers=layer_names,
+        pooled=settings.pooling is not None, force=force, float16=settings.float16, first=first,
+    ) as writer:  # fmt: skip
+        for vectors in settings.stream(embedder, tokenised()):
+            text, words = pending.popleft()
+            if not words:
+                blank += 1
+            if settings.keep_boundaries:
+                words = [embedder.lexicon.begin, *words, embedder.lexicon.end]
+            writer.write(text, words, vectors)
+            advance(1)
+        if count is not None and writer.count != count:
+            raise InputError(
+                f"{path}: the input has {writer.count} of the {count} sentences expected. Was it changed during the "
+                "run? Run the command again."
+            )
+    return blank
