@@ -1,4 +1,4 @@
-"""The models in the box: they are there, small, loadable, and know their language."""
+"""The bundled models exist, are small, can be loaded, and know their language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import pyelmo
 from pyelmo.formats import bundled
-from pyelmo.formats.resolve import BOX
+from pyelmo.formats.bundled import BUNDLED
 from pyelmo.training.evaluate import predict
 
 if sys.version_info >= (3, 11):
@@ -51,7 +51,7 @@ def model(request) -> tuple[str, pyelmo.Embedder]:
     return request.param, pyelmo.load(request.param)
 
 
-def test_the_box_is_listed_and_small():
+def test_the_bundled_models_are_listed_and_small():
     found = {facts["name"]: facts for facts in bundled.models()}
     assert sorted(found) == ["en", "ko"]
     for name, facts in found.items():
@@ -63,11 +63,11 @@ def test_the_box_is_listed_and_small():
     assert sum(facts["bytes"] for facts in found.values()) <= 48 * MIB
 
 
-def test_every_file_of_the_box_goes_into_the_package():
+def test_every_file_of_the_bundled_models_goes_into_the_package():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     patterns = settings["tool"]["setuptools"]["package-data"]["pyelmo"]
-    for path in BOX.rglob("*"):
-        name = path.relative_to(BOX.parent).as_posix()
+    for path in BUNDLED.rglob("*"):
+        name = path.relative_to(BUNDLED.parent).as_posix()
         # * takes a / for fnmatch and not for setuptools, so parts are counted too.
         fits = [p for p in patterns if fnmatch.fnmatch(name, p) and p.count("/") == name.count("/")]
         assert path.is_dir() or fits, f"{name} is not in package-data"

@@ -174,8 +174,8 @@ def test_convert_and_inspect(here, capsys):
     assert "cells: 64" in capsys.readouterr().out
 
 
-def test_models_lists_the_box_and_prints_a_card(here, capsys, monkeypatch):
-    monkeypatch.setattr("pyelmo.formats.resolve.BOX", here / "box")
+def test_models_lists_the_bundled_models_and_prints_a_card(here, capsys, monkeypatch):
+    monkeypatch.setattr("pyelmo.formats.bundled.BUNDLED", here / "box")
     Path("box").mkdir()
     assert main(["models"]) == 0
     assert capsys.readouterr().out == ""
@@ -194,7 +194,7 @@ def test_models_lists_the_box_and_prints_a_card(here, capsys, monkeypatch):
     assert capsys.readouterr().out == card
     for name in ("yy", "../MODEL", ""):
         assert main(["models", name]) == 1
-        assert capsys.readouterr().err == f"elmo: {name}: no model of that name in the box (xx)\n"
+        assert capsys.readouterr().err == f"elmo: {name}: no bundled model of that name (bundled: xx)\n"
     os.remove("box/xx/README.md")
     assert main(["models"]) == 1
     assert "README.md: not found" in capsys.readouterr().err
@@ -203,7 +203,7 @@ def test_models_lists_the_box_and_prints_a_card(here, capsys, monkeypatch):
 BAD = {
     "no input": (["embed", "nothing.txt", "-o", "out.hdf5", "--model", "MODEL"], "nothing.txt: not found"),
     "no model": (["embed", "sentences.txt", "-o", "out.hdf5", "--model", "nowhere"], "nowhere: no such file or folder"),
-    "a language that is not in the box": (["inspect", "de"], "no model of that name in the box (en, ko)"),
+    "a language without a bundled model": (["inspect", "de"], "no bundled model of that name (bundled: en, ko)"),
     "a folder as input": (["embed", ".", "-o", "out.hdf5", "--model", "MODEL"], "is a folder"),
     "no suffix": (["embed", "sentences.txt", "-o", "out", "--model", "MODEL"], "--format"),
     "existing output": (

@@ -18,7 +18,7 @@ from support import GOLDEN, TINY, make_embedder
 import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import FormatError, MissingExtraError, NotFoundError, OutputError, UnsafeFileError
-from pyelmo.formats import resolve
+from pyelmo.formats import bundled, resolve
 from pyelmo.formats.describe import describe
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
@@ -188,13 +188,13 @@ def poison(model) -> None:
 
 
 DAMAGE = {
-    "truncated": (lambda m: os.truncate(m / "weights.hdf5", 5000), "not a whole HDF5 file"),
-    "empty": (lambda m: os.truncate(m / "weights.hdf5", 0), "not a whole HDF5 file"),
-    "not HDF5": (lambda m: (m / "weights.hdf5").write_text("hello"), "not a whole HDF5 file"),
-    "foreign HDF5": (lambda m: (os.remove(m / "weights.hdf5"), h5py.File(m / "weights.hdf5", "w").close()), "no LSTM weights of ELMo"),
+    "truncated": (lambda m: os.truncate(m / "weights.hdf5", 5000), "not a complete HDF5 file"),
+    "empty": (lambda m: os.truncate(m / "weights.hdf5", 0), "not a complete HDF5 file"),
+    "not HDF5": (lambda m: (m / "weights.hdf5").write_text("hello"), "not a complete HDF5 file"),
+    "foreign HDF5": (lambda m: (os.remove(m / "weights.hdf5"), h5py.File(m / "weights.hdf5", "w").close()), "no LSTM weights of an ELMo"),
     "more cells": (lambda m: edit_options(m, lambda o: o["lstm"].update(dim=65)), r"W_0' is \(32, 256\), expected \(32, 260\)"),
     "more filters": (lambda m: edit_options(m, lambda o: o["char_cnn"]["filters"].append([6, 3])), "'CNN/W_cnn_5' is missing"),
-    "fewer layers": (lambda m: edit_options(m, lambda o: o["lstm"].update(n_layers=1)), "Cell1.* has no place"),
+    "fewer layers": (lambda m: edit_options(m, lambda o: o["lstm"].update(n_layers=1)), "Cell1.* is not a weight"),
     "more layers": (lambda m: edit_options(m, lambda o: o["lstm"].update(n_layers=3)), "Cell2.* is missing"),
     "no lstm": (lambda m: edit_options(m, lambda o: o.pop("lstm")), "not options of an ELMo model"),
     "odd activation": (lambda m: edit_options(m, lambda o: o["char_cnn"].update(activation="gelu")), "'gelu' is none of"),
@@ -217,7 +217,7 @@ def test_a_damaged_model_is_one_clear_error(model, damage):
 
 
 NATIVE_DAMAGE = {
-    "truncated": (lambda m: os.truncate(m / "model.safetensors", 5000), "not a whole safetensors file"),
+    "truncated": (lambda m: os.truncate(m / "model.safetensors", 5000), "not a complete safetensors file"),
     "version": (lambda m: edit_json(m / "config.json", version=99), "version 99"),
     "unknown key": (lambda m: edit_json(m / "config.json", model={"lsm": {}}), "Did you mean 'lstm'"),
     "other sizes": (lambda m: edit_json(m / "config.json", model={"lstm": {"cells": 3}}), "is missing|expected"),
@@ -253,7 +253,7 @@ def test_a_pickle_that_wants_to_run_code_is_refused(tmp_path, monkeypatch):
     ):
         shutil.copytree(MANY, tmp_path / name)
         write(tmp_path / name / "encoder.pkl")
-        with pytest.raises(FormatError, match="could run code|not a whole torch file"):
+        with pytest.raises(FormatError, match="could run code|not a complete torch file"):
             pyelmo.load(tmp_path / name)
     with pytest.raises(UnsafeFileError, match="could run code"):
         pyelmo.load(tmp_path / "zip")
@@ -263,8 +263,8 @@ def test_a_pickle_that_wants_to_run_code_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (lambda m: os.truncate(m / "encoder.pkl", 1000), "not a whole torch file"),
-        (lambda m: os.truncate(m / "encoder.pkl", 0), "not a whole torch file"),
+        (lambda m: os.truncate(m / "encoder.pkl", 1000), "not a complete torch file"),
+        (lambda m: os.truncate(m / "encoder.pkl", 0), "not a complete torch file"),
         (lambda m: torch.save([1, 2], m / "encoder.pkl"), "expected a state dict"),
         (lambda m: torch.save({}, m / "encoder.pkl"), "not those of an ELMo model"),
         (lambda m: os.remove(m / "char.dic"), "char.dic: not found"),
@@ -272,7 +272,7 @@ def test_a_pickle_that_wants_to_run_code_is_refused(tmp_path, monkeypatch):
         (lambda m: (m / "word.dic").write_text("a\tb\n"), "word.dic, line 1: expected token, tab, id"),
         (lambda m: (m / "word.dic").write_text("<oov>\t0\n<bos>\t1\n<eos>\t2\n"), "3 entries, the weights have 43"),
         (lambda m: (m / "word.dic").write_bytes(b"\xff\t0\n"), "not UTF-8"),
-        (lambda m: edit_json(m / "cnn_50_100_512_4096_sample.json", encoder={"name": "lstm"}), "its encoder is 'lstm'"),
+        (lambda m: edit_json(m / "cnn_50_100_512_4096_sample.json", encoder={"name": "lstm"}), "the encoder is 'lstm'"),
     ],
 )  # fmt: skip
 def test_a_damaged_many_langs_folder_is_one_clear_error(tmp_path, harm, message):
@@ -289,12 +289,12 @@ def test_a_word_model_without_its_words_says_what_it_needs():
 
 def test_a_vocabulary_of_another_model_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
-    with pytest.raises(FormatError, match="has 3 words, the model 32"):
+    with pytest.raises(FormatError, match="3 words, the model has 32"):
         pyelmo.load(TRAINED / "bilm_chars_skip" / "model.ckpt-180", vocab=tmp_path / "vocab.txt")
 
 
 def test_a_folder_without_a_model_says_what_was_looked_for(tmp_path):
-    with pytest.raises(FormatError, match="no ELMo model in it"):
+    with pytest.raises(FormatError, match="holds no ELMo model"):
         pyelmo.load(tmp_path)
     (tmp_path / "thing.zip").write_bytes(b"PK")
     with pytest.raises(FormatError, match="unpack it"):
@@ -311,12 +311,12 @@ def test_a_hub_id_is_downloaded_or_says_which_extra_it_needs(model, monkeypatch)
     assert pyelmo.load("somebody/elmo-model").config.layers == 3
 
 
-def test_a_name_in_the_box_is_found(model, tmp_path, monkeypatch):
+def test_the_name_of_a_bundled_model_is_found(model, tmp_path, monkeypatch):
     pyelmo.load(model).save(tmp_path / "xx")
-    monkeypatch.setattr(resolve, "BOX", tmp_path)
+    monkeypatch.setattr(bundled, "BUNDLED", tmp_path)
     assert pyelmo.load("xx").config.layers == 3
     assert pyelmo.load("xx").language == "general"
-    with pytest.raises(NotFoundError, match=r"in the box \(xx\)"):
+    with pytest.raises(NotFoundError, match=r"bundled: xx"):
         pyelmo.load("yy")
 
 

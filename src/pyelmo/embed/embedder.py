@@ -24,7 +24,7 @@ from pyelmo.embed.layers import LayerChoice, check_pooling, layer_picker, pool
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve as formats
 from pyelmo.formats.native import quantised
-from pyelmo.formats.pretrained import Pretrained, Stored, Weights
+from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights
 from pyelmo.kernels.cpu import compiled
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.model.bilm import Batch, BiLM
@@ -149,7 +149,7 @@ class Embedder:
         parameters = dict(model.named_parameters()) if isinstance(model, BiLM) else {}
 
         def fetch(name: str) -> Any:
-            weight: Stored = model.take(name) if isinstance(model, Weights) else parameters[name]
+            weight: StoredWeight = model.take(name) if isinstance(model, Weights) else parameters[name]
             if int8:
                 weight = quantised(name, weight)
             if isinstance(weight, Quantised):
@@ -313,7 +313,7 @@ class Embedder:
         self,
         path: str | Path,
         *,
-        format: formats.Written = "pyelmo",
+        format: formats.WritableFormat = "pyelmo",
         precision: Literal["float32", "int8"] | None = None,
         force: bool = False,
     ) -> None:
@@ -340,14 +340,14 @@ class _PendingBatch:
     pending: Pending
 
 
-class _Packed(Mapping[str, Stored]):
+class _Packed(Mapping[str, StoredWeight]):
     """A model's weights while an engine holds most of them: those are unpacked on demand, the rest is as it was."""
 
-    def __init__(self, engine: CpuEngine, stored: Mapping[str, Stored]) -> None:
+    def __init__(self, engine: CpuEngine, stored: Mapping[str, StoredWeight]) -> None:
         self._engine = engine
         self._rest = {name: stored[name] for name in stored if name not in engine.names}
 
-    def __getitem__(self, name: str) -> Stored:
+    def __getitem__(self, name: str) -> StoredWeight:
         if name in self._rest:
             return self._rest[name]
         weight = self._engine.weight(name)

@@ -24,7 +24,7 @@ from pyelmo.encoders import static
 from pyelmo.encoders.base import Loaded, of_whole_words
 from pyelmo.errors import InputError
 from pyelmo.files import sha256
-from pyelmo.formats import resolve
+from pyelmo.formats import bundled, resolve
 from pyelmo.text.lines import existing
 
 _VECTOR_FILES = (".txt", ".vec", ".bin", ".gz")
@@ -72,7 +72,7 @@ def open_encoder(
         path = resolve.locate(place)
         facts = {**identity(path), "precision": precision}
         read = functools.partial(_read_elmo, path, device, precision, language)
-        return NamedEncoder(name or (place if place in resolve.names_in_box() else path.stem), facts, read)
+        return NamedEncoder(name or (place if place in bundled.bundled_names() else path.stem), facts, read)
     if kind == "vectors":
         path = existing(place)
         return NamedEncoder(name or path.stem, _exact(path), functools.partial(static.read, path))

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from pyelmo.config import from_dict, nearest, to_dict
 from pyelmo.errors import ConfigError, InputError, NotFoundError, OutputError
-from pyelmo.formats import resolve
+from pyelmo.formats import bundled, resolve
 from pyelmo.formats.pretrained import read_json
 from pyelmo.recipes import read_settings, read_toml, recipe_path
 from pyelmo.tasks.harness.task import TaskRecipe, find
@@ -219,7 +219,7 @@ def check_files(runs: Sequence[Planned], data: Path) -> None:
     missing: dict[str, None] = {}
     for run in runs:
         named = [*run.data, run.options.vectors, getattr(run.recipe.data, "folder", None)]
-        if run.encoder and not re.search("[:=]", run.encoder) and run.encoder not in resolve.names_in_box():
+        if run.encoder and not re.search("[:=]", run.encoder) and run.encoder not in bundled.bundled_names():
             named.append(run.encoder)
         missing |= {name: None for name in named if name is not None and not _exists(data / name)}
     if missing:
@@ -227,7 +227,7 @@ def check_files(runs: Sequence[Planned], data: Path) -> None:
 
 
 def _exists(path: Path) -> bool:
-    return path.exists() or resolve.bilm_prefix(path)
+    return path.exists() or resolve.is_checkpoint_prefix(path)
 
 
 def check_made(run: Planned, output: Path) -> None:

@@ -1,1 +1,1 @@
-"""Files <-> a biLM: one foreign format per file, each a table of names."""
+"""Model files <-> a biLM: one file for each format, each with a table of the names in it."""

@@ -1,4 +1,4 @@
-"""AllenNLP's (and bilm-tf's) options.json and HDF5 weights, read and written through one table of names.
+"""Read and write AllenNLP's (and bilm-tf's) options.json and HDF5 weights through one table of names.
 
 C cells, P projection, E symbol embedding, F features, D input of a layer (= P).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,15 @@ from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"
+LIMIT = "this model cannot be written in AllenNLP's format (choose pyelmo's own)"
 
 
 @dataclass(frozen=True)
 class Link:
-    """One array of theirs, and the parameters of ours that it holds (a direction's slice of each, where it has one)."""
+    """One array of the file, the parameters of ours that it contains, and how to convert in both ways.
+
+    With `direction`, the array is that direction's slice of each parameter.
+    """
 
     theirs: str
     ours: tuple[str, ...]
@@ -41,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Naming:
-    """How a file spells the recurrent arrays. `cell` holds {direction} and {layer}."""
+    """The names of the LSTM's arrays in a kind of file; `cell` has the fields {direction} and {layer}."""
 
     root: str
     cell: str
@@ -52,7 +56,7 @@ class Naming:
 
 _HDF5 = ("W_0", "B", "W_P_0")
 _TENSORFLOW = ("kernel", "bias", "projection/kernel")
-# In the order they are tried: two directions, then forward only; several layers, then bilm-tf's single cell.
+# They are tried in this order: two directions before forward only; several layers before bilm-tf's single cell.
 NAMINGS = (
     Naming("", "RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell", *_HDF5),
     Naming("", "RNN_{direction}/RNN/LSTMCell", *_HDF5),
@@ -71,12 +75,13 @@ def find_naming(names: Collection[str], where: str | Path) -> Naming:
         if naming.root + naming.cell.format(direction=0, layer=0) + "/" + naming.kernel in names:
             return naming
     raise FormatError(
-        f"{where}: no LSTM weights of ELMo in it (found: {', '.join(sorted(names)[:5]) or 'nothing'} ...)"
+        f"{where}: has no LSTM weights of an ELMo model (first arrays: {', '.join(sorted(names)[:5]) or 'none'}). "
+        "Is it another kind of model?"
     )
 
 
 def links(config: ModelConfig, naming: Naming) -> list[Link]:
-    """The table: every array of theirs for a model of this config."""
+    """Return the table of names: one link for each array in the file of a model with this config."""
     table: list[Link] = []
     if config.chars:
         table.append(Link("char_embed", ("chars.embedding.weight",), _add_padding_row, _drop_padding_row))
@@ -86,12 +91,12 @@ def links(config: ModelConfig, naming: Naming) -> list[Link]:
             table.append(_same(f"CNN/b_cnn_{index}", f"{ours}.bias"))
         for index in range(config.chars.highways):
             for name, ours in (("carry", "gate"), ("transform", "transform")):
-                table.append(_turned(f"CNN_high_{index}/W_{name}", f"chars.highways.{index}.{ours}.weight"))
+                table.append(_transposed(f"CNN_high_{index}/W_{name}", f"chars.highways.{index}.{ours}.weight"))
                 table.append(_same(f"CNN_high_{index}/b_{name}", f"chars.highways.{index}.{ours}.bias"))
     if config.words:
         table.append(_same("embedding", "words.weight"))
     if config.project:
-        table.append(_turned("CNN_proj/W_proj", "projection.weight"))
+        table.append(_transposed("CNN_proj/W_proj", "projection.weight"))
         table.append(_same("CNN_proj/b_proj", "projection.bias"))
     for direction in range(config.directions):
         for layer in range(config.lstm.layers):
@@ -100,7 +105,7 @@ def links(config: ModelConfig, naming: Naming) -> list[Link]:
         if not config.softmax_shares_words:
             table.append(_same("softmax/W", "softmax.weight"))
         table.append(_same("softmax/b", "softmax.bias"))
-    return [Link(naming.root + link.theirs, link.ours, link.read, link.write, link.direction) for link in table]
+    return [replace(link, theirs=naming.root + link.theirs) for link in table]
 
 
 def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int) -> list[Link]:
@@ -108,8 +113,8 @@ def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int)
     size = config.lstm.dim
 
     def read_kernel(kernel: Float32Array) -> tuple[Float32Array, Float32Array]:  # (D + P, 4C) -> (4C, D), (4C, P)
-        turned = _swap_gates(kernel.T)
-        return turned[:, :-size], turned[:, -size:]
+        weights = _swap_gates(kernel.T)
+        return weights[:, :-size], weights[:, -size:]
 
     def write_kernel(inputs: Float32Array, recurrent: Float32Array) -> Float32Array:
         return _swap_gates(np.concatenate([inputs, recurrent], axis=1)).T
@@ -122,8 +127,7 @@ def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int)
         Link(f"{cell}/{naming.bias}", (f"{ours}.bias",), read_bias, _swap_gates, direction),
     ]
     if config.lstm.projection is not None:
-        turned = _turned(f"{cell}/{naming.projection}", f"{ours}.projection")
-        table.append(Link(turned.theirs, turned.ours, turned.read, turned.write, direction))
+        table.append(replace(_transposed(f"{cell}/{naming.projection}", f"{ours}.projection"), direction=direction))
     return table
 
 
@@ -131,12 +135,12 @@ def _same(theirs: str, ours: str) -> Link:
     return Link(theirs, (ours,), lambda array: (array,), lambda array: array)
 
 
-def _turned(theirs: str, ours: str) -> Link:  # their matrices multiply from the right
+def _transposed(theirs: str, ours: str) -> Link:  # TensorFlow multiplies by matrices from the right
     return Link(theirs, (ours,), lambda array: (array.T,), lambda array: array.T)
 
 
 def _swap_gates(array: Float32Array) -> Float32Array:
-    """input, candidate, forget, output <-> input, forget, candidate, output, along the first axis."""
+    """Exchange (input, candidate, forget, output) and (input, forget, candidate, output) along the first axis."""
     first, second, third, fourth = np.split(array, 4)
     return np.concatenate([first, third, second, fourth])
 
@@ -158,7 +162,7 @@ def _write_filter(array: Float32Array) -> Float32Array:
 
 
 def read_options(path: Path, names: Collection[str], shapes: Mapping[str, tuple[int, ...]]) -> ModelConfig:
-    """The config that options.json describes, with what only the weights can tell."""
+    """Return the config that options.json describes; what is not in that file is taken from the weights."""
     options = read_json(path)
     naming = find_naming(names, path.parent)
     try:
@@ -181,7 +185,7 @@ def read_options(path: Path, names: Collection[str], shapes: Mapping[str, tuple[
                 activation=chars.get("activation", "relu"),
             ),
             words=WordConfig(size=table[0], dim=table[1]) if table else None,
-            # bilm-tf leaves the projection out where nothing needs to be projected; AllenNLP never does.
+            # bilm-tf leaves the projection out if the sizes are equal; AllenNLP never does.
             project=f"{naming.root}CNN_proj/W_proj" in names,
             lstm=LstmConfig(
                 cells=cells,
@@ -198,8 +202,8 @@ def read_options(path: Path, names: Collection[str], shapes: Mapping[str, tuple[
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         if isinstance(error, FormatError):
             raise
-        told = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
-        raise FormatError(f"{path}: these are not options of an ELMo model that fits the weights ({told})") from error
+        reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+        raise FormatError(f"{path}: not options of an ELMo model that fit the weights ({reason})") from error
 
 
 def _clip(value: Any) -> float | None:
@@ -207,7 +211,7 @@ def _clip(value: Any) -> float | None:
 
 
 def write_options(config: ModelConfig) -> dict[str, Any]:
-    """options.json for a config: what `read_options` reads."""
+    """Return the content of options.json for a config; `read_options` reads it back."""
     options: dict[str, Any] = {
         "bidirectional": config.bidirectional,
         "lstm": {
@@ -237,7 +241,7 @@ def write_options(config: ModelConfig) -> dict[str, Any]:
 def read_linked(
     config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Float32Array], where: Path
 ) -> Weights:
-    """Fill a model through the table; `fetch` gives one foreign array at a time, so that memory is not doubled."""
+    """Read the weights through the table of names; `fetch` reads one array at a time, so that memory is not doubled."""
     shapes = {name: parameter.shape for name, parameter in empty_bilm(config).named_parameters()}
     tensors: dict[str, Tensor] = {}
     table = links(config, naming)
@@ -249,7 +253,7 @@ def read_linked(
         try:
             values = link.read(array)
             fits = [value.shape for value in values] == [tuple(shape) for shape in wanted]
-        except (ValueError, IndexError):  # it has not even the right number of axes
+        except (ValueError, IndexError):  # the number of axes is wrong
             fits = False
         if not fits:
             raise mismatch(where, link.theirs, array.shape, link.write(*(np.zeros(shape) for shape in wanted)).shape)
@@ -260,7 +264,7 @@ def read_linked(
     groups = tuple(naming.root + group for group in ("RNN_", "rnn/", "CNN", "char_embed", "embedding"))
     for name in sorted(names):
         if name.startswith(groups) and name not in known and not name.endswith(("/Adagrad", "/Adam", "/Adam_1")):
-            raise FormatError(f"{where}: {name!r} has no place in the model that the options describe")
+            raise FormatError(f"{where}: {name!r} is not a weight of the model that the options describe")
     return build(config, tensors, where)
 
 
@@ -270,13 +274,15 @@ def lexicon_for(config: ModelConfig, vocab: Vocabulary | None) -> Lexicon:
 
 
 def read(weights: Path, options: Path, vocab: Vocabulary | None = None) -> Pretrained:
-    """A model from an HDF5 file and its options."""
+    """Read a model from an HDF5 file and its options."""
     import h5py
 
     try:
         with h5py.File(weights, "r") as file:
             shapes: dict[str, tuple[int, ...]] = {}
-            file.visititems(lambda name, item: _note(shapes, name, item) if isinstance(item, h5py.Dataset) else None)
+            file.visititems(
+                lambda name, item: _add_shape(shapes, name, item) if isinstance(item, h5py.Dataset) else None
+            )
             config = read_options(options, shapes.keys(), shapes)
             model = read_linked(
                 config, find_naming(shapes, weights), shapes, lambda name: np.asarray(file[name], np.float32), weights
@@ -284,18 +290,18 @@ def read(weights: Path, options: Path, vocab: Vocabulary | None = None) -> Pretr
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         if isinstance(error, FormatError | FileNotFoundError):
             raise
-        raise FormatError(f"{weights}: not a whole HDF5 file ({error}). Was the download cut short?") from error
+        raise FormatError(f"{weights}: not a complete HDF5 file ({error}). Was the download cut short?") from error
     vocab = find_vocabulary(weights.parent, vocab, config)
     return Pretrained(model, lexicon_for(config, vocab), "allennlp", str(weights))
 
 
-def _note(shapes: dict[str, tuple[int, ...]], name: str, dataset: Any) -> None:
+def _add_shape(shapes: dict[str, tuple[int, ...]], name: str, dataset: Any) -> None:
     if dataset.dtype.kind == "f":
         shapes[name] = dataset.shape
 
 
 def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
-    """options.json, weights.hdf5 and, when known, vocab.txt, as one new folder."""
+    """Write a folder with options.json, weights.hdf5 and, if known, vocab.txt."""
     with atomic_path(folder, force=force) as part:
         part.mkdir()
         write_files(model, part / WEIGHTS, part / OPTIONS)
@@ -304,19 +310,19 @@ def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
 
 
 def write_files(model: Pretrained, weights: Path, options: Path, *, force: bool = False) -> None:
-    """The two files that AllenNLP's programs take."""
+    """Write the two files that AllenNLP reads."""
     config = model.config
     if config.chars and config.chars.alphabet != "bytes":
-        raise FormatError(f"AllenNLP's format knows only bytes, and this model reads {config.chars.alphabet} symbols")
+        raise FormatError(f"{LIMIT}: its alphabet is {config.chars.alphabet!r}, and the format knows only bytes")
     if config.softmax_cutoffs:
-        raise FormatError("AllenNLP's format has no adaptive softmax, and this model has one")
+        raise FormatError(f"{LIMIT}: its softmax is adaptive, and the format has none of that kind")
     if config.chars and config.words:
-        raise FormatError("AllenNLP's format knows characters or words, and this model reads both")
+        raise FormatError(f"{LIMIT}: it reads characters and words, and the format knows only one of them")
     if config.words and config.project:
-        raise FormatError("AllenNLP's format has no projection of word vectors, and this model has one")
+        raise FormatError(f"{LIMIT}: it has a projection of word vectors, and the format has none")
     state = {name: tensor.detach().cpu().float().numpy() for name, tensor in model.bilm.state_dict().items()}
     for layer in range(config.lstm.layers):
-        if config.lstm.forget_bias != 1.0:  # their loaders add 1 to what the file holds
+        if config.lstm.forget_bias != 1.0:  # AllenNLP and bilm-tf add 1 to the stored bias
             bias = state[f"lstm.layers.{layer}.bias"] = state[f"lstm.layers.{layer}.bias"].copy()
             bias[:, config.lstm.cells : 2 * config.lstm.cells] += config.lstm.forget_bias - 1.0
     with atomic_path(weights, force=force) as part, create_hdf5(part) as file:

@@ -1,4 +1,4 @@
-"""bilm-tf's TensorFlow checkpoints, read without TensorFlow: the same arrays as the HDF5, with the softmax."""
+"""Read bilm-tf's TensorFlow checkpoints: the arrays of AllenNLP's HDF5 files, and the softmax."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyelmo.text.vocabulary import Vocabulary
 
 
 def find_prefix(folder: Path) -> Path | None:
-    """The newest checkpoint of a folder: the one its `checkpoint` file names, else that of the highest step."""
+    """Return the prefix of a folder's newest checkpoint: from its `checkpoint` file, or the one of the highest step."""
     prefixes = {path.name.removesuffix(".index"): path.with_suffix("") for path in folder.glob("*.index")}
-    note = folder / "checkpoint"
-    if note.is_file() and (named := re.search(r'^model_checkpoint_path:\s*"(.+)"', note.read_text("utf-8"), re.M)):
-        # Only the base name is useful: the path is that of the machine that trained the model.
-        latest = PureWindowsPath(named[1]).name
+    state = folder / "checkpoint"
+    if state.is_file() and (match := re.search(r'^model_checkpoint_path:\s*"(.+)"', state.read_text("utf-8"), re.M)):
+        # Only the base name is useful: the path is one of the machine that trained the model.
+        latest = PureWindowsPath(match[1]).name
         if latest in prefixes:
             return prefixes[latest]
     return max(prefixes.values(), key=lambda prefix: (_step(prefix), prefix.name), default=None)
@@ -32,17 +32,17 @@ def _step(prefix: Path) -> int:
 
 
 def read(prefix: Path, options: Path, vocab: Vocabulary | None = None) -> Pretrained:
-    """A model from a checkpoint prefix (`.../model.ckpt-123`) and its options."""
+    """Read a model from a checkpoint prefix (`.../model.ckpt-123`) and its options."""
     bundle = read_bundle(prefix)
     if not options.is_file():
         raise NotFoundError(
-            f"{options}: not found; a bilm-tf checkpoint needs its options.json beside it (or options=)"
+            f"{options}: not found. Copy options.json beside the checkpoint, or give its path as options= (--options)."
         )
     shapes = {name: bundle.shape(name) for name in bundle}
     config = read_options(options, shapes.keys(), shapes)
     naming = find_naming(shapes, prefix)
     if not naming.root:
-        raise FormatError(f"{prefix}: not a checkpoint of bilm-tf (its names do not begin with lm/)")
+        raise FormatError(f"{prefix}: not a checkpoint of bilm-tf: the names of its arrays do not begin with lm/")
     model = read_linked(config, naming, shapes, lambda name: np.asarray(bundle[name], np.float32), prefix)
     vocab = find_vocabulary(prefix.parent, vocab, config)
     return Pretrained(model, lexicon_for(config, vocab), "bilm_tf", str(prefix))

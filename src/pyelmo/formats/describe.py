@@ -1,4 +1,4 @@
-"""What a model is, as plain facts for people and programs."""
+"""The facts of a model as plain values, for `elmo inspect` and other programs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pyelmo.formats.pretrained import Pretrained, Weights, empty_bilm
 
 
 def describe(model: Pretrained) -> dict[str, Any]:
-    """Format, language, sizes, parameters by part, layers and vocabulary."""
-    config, parts = model.config, {}
+    """Return format, language, parameters of each module, layers, sizes and vocabulary."""
+    config, counts = model.config, {}
     for name, child in empty_bilm(config).named_children():
-        parts[name] = sum(parameter.numel() for parameter in child.parameters())
+        counts[name] = sum(parameter.numel() for parameter in child.parameters())
     if config.softmax_shares_words and config.words:
-        parts["softmax"] -= config.words.size * config.words.dim
+        counts["softmax"] -= config.words.size * config.words.dim
     vocab = model.lexicon.vocab
     return {
         "source": model.source,
         "format": model.format,
         "language": model.language,
-        "parameters": {"total": sum(parts.values()), **parts},
+        "parameters": {"total": sum(counts.values()), **counts},
         "weights": "int8" if isinstance(model.model, Weights) and model.model.quantised else "float32",
         "layers": config.layers,
         "dim": config.dim,

@@ -1,7 +1,4 @@
-"""ELMoForManyLangs folders: two torch state dicts, two dictionaries and their settings, read only.
-
-F features, P projection.
-"""
+"""Read ELMoForManyLangs folders: two torch state dicts, two dictionaries and their settings."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from pyelmo.text.vocabulary import Vocabulary
 TOKENS, ENCODER, CHARACTERS, WORDS = "token_embedder.pkl", "encoder.pkl", "char.dic", "word.dic"
 log = logging.getLogger("pyelmo")
 
-# All 44 published models share these settings, and most folders come without the file that holds them.
+# All 44 published models have these settings, and most of their folders lack the settings file.
 PUBLISHED = {
     "encoder": {"name": "elmo", "cell_clip": 3, "proj_clip": 3},
     "token_embedder": {"name": "cnn", "activation": "relu", "max_characters_per_token": 50},
@@ -34,6 +31,7 @@ PUBLISHED = {
 
 
 def read(folder: Path) -> Pretrained:
+    """Read a model folder."""
     tokens, encoder = load_state_dict(folder / TOKENS), load_state_dict(folder / ENCODER)
     settings = _settings(folder)
     symbols, words = _dictionary(folder / CHARACTERS), _dictionary(folder / WORDS)
@@ -58,7 +56,7 @@ def read(folder: Path) -> Pretrained:
 
 
 def load_state_dict(path: Path) -> dict[str, Tensor]:
-    """A torch file of named tensors; one that could run code is refused."""
+    """Read a torch file of named tensors; a file that could run code is refused."""
     try:
         values = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
@@ -66,13 +64,13 @@ def load_state_dict(path: Path) -> dict[str, Tensor]:
     except pickle.UnpicklingError as error:
         if "Unsupported global" in str(error) or "weights_only" in str(error):
             raise UnsafeFileError(
-                f"{path}: holds more than tensors and could run code when read. pyelmo never does that: ask its author "
-                "for a plain state dict."
+                f"{path}: contains more than tensors and could run code when it is read, so pyelmo refuses it. Ask its "
+                "author for a plain state dict."
             ) from error
-        raise FormatError(f"{path}: not a whole torch file ({_first_line(error)})") from error
+        raise FormatError(f"{path}: not a complete torch file ({_first_line(error)})") from error
     except (RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile, AttributeError, IndexError,
             TypeError, AssertionError, OverflowError, MemoryError, UnicodeDecodeError) as error:  # fmt: skip
-        raise FormatError(f"{path}: not a whole torch file ({_first_line(error)})") from error
+        raise FormatError(f"{path}: not a complete torch file ({_first_line(error)})") from error
     if not isinstance(values, Mapping) or not all(isinstance(tensor, Tensor) for tensor in values.values()):
         raise FormatError(f"{path}: expected a state dict (names and tensors), got {type(values).__name__}")
     return dict(values)
@@ -83,17 +81,18 @@ def _first_line(error: BaseException) -> str:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """The settings file that config.json names; only its base name is useful, the path is somebody's own."""
-    named = read_json(folder / "config.json").get("config_path", "") if (folder / "config.json").is_file() else ""
-    path = folder / PureWindowsPath(str(named)).name  # understands / and \
+    """Read the settings file that config.json names; of its path, only the base name is valid on this machine."""
+    config = folder / "config.json"
+    config_path = read_json(config).get("config_path", "") if config.is_file() else ""
+    path = folder / PureWindowsPath(str(config_path)).name  # splits at / and at \
     if path.is_file():
         return read_json(path)
-    log.warning("%s: its settings file is not there; using those of the published models (clip 3, relu)", folder)
+    log.warning("%s: no settings file; using the settings of the published models (clip 3, relu)", folder)
     return PUBLISHED
 
 
 def _dictionary(path: Path) -> tuple[str, ...] | None:
-    """`token<TAB>id` lines in the order of the ids; a line with one field is the token U+3000."""
+    """Return the tokens of `token<TAB>id` lines by their ids; a line with only one field is the token U+3000."""
     if not path.is_file():
         return None
     try:
@@ -110,18 +109,18 @@ def _dictionary(path: Path) -> tuple[str, ...] | None:
         except ValueError as error:
             raise FormatError(f"{path}, line {number}: expected token, tab, id; got {line!r}") from error
     if sorted(entries) != list(range(len(entries))):
-        raise FormatError(f"{path}: its ids are not 0 to {len(entries) - 1}, each once")
+        raise FormatError(f"{path}: the ids are not 0 to {len(entries) - 1}, each once")
     return tuple(entries[index] for index in range(len(entries)))
 
 
 def _config(
     folder: Path, settings: dict[str, Any], tokens: dict[str, Tensor], encoder: dict[str, Tensor]
 ) -> ModelConfig:
-    """Sizes from the weights themselves, the rest from the settings."""
+    """Return the config: sizes from the weights, the rest from the settings."""
     token, lstm = settings.get("token_embedder", {}), settings.get("encoder", {})
     for part, kind, name in (("token_embedder", token, "cnn"), ("encoder", lstm, "elmo")):
         if str(kind.get("name", name)).lower() != name:
-            raise FormatError(f"{folder}: its {part} is {kind['name']!r}; pyelmo reads {name!r} only")
+            raise FormatError(f"{folder}: the {part} is {kind['name']!r}; pyelmo can read {name!r} only")
     try:
         filters = tuple((w.shape[2], w.shape[0]) for w in _numbered(tokens, r"convolutions\.(\d+)\.weight"))
         word, char = tokens.get("word_emb_layer.embedding.weight"), tokens.get("char_emb_layer.embedding.weight")
@@ -151,15 +150,15 @@ def _config(
 
 
 def _numbered(tensors: Mapping[str, Tensor], pattern: str) -> list[Tensor]:
-    """The tensors whose names match, by the number in the name."""
-    found = [(int(match[1]), tensor) for name, tensor in tensors.items() if (match := re.fullmatch(pattern, name))]
-    return [tensor for _, tensor in sorted(found, key=lambda pair: pair[0])]
+    """Return the tensors whose names match, sorted by the number in the name."""
+    numbered = [(int(match[1]), tensor) for name, tensor in tensors.items() if (match := re.fullmatch(pattern, name))]
+    return [tensor for _, tensor in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def _tensors(
     folder: Path, config: ModelConfig, tokens: dict[str, Tensor], encoder: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Our names for their tensors; both directions of a layer become one."""
+    """Return the tensors under our names; the two directions of a layer are stacked."""
 
     def take(source: dict[str, Tensor], name: str) -> Tensor:
         if name not in source:
@@ -181,7 +180,7 @@ def _tensors(
             for part in ("weight", "bias"):
                 transform, gate = take(tokens, f"highways._layers.{index}.{part}").chunk(2)
                 tensors[f"chars.highways.{index}.transform.{part}"] = transform
-                # Their gate scales what is carried, ours what is transformed: sigmoid(-x) = 1 - sigmoid(x).
+                # Their gate multiplies the carried input, ours the transformed one: sigmoid(-x) = 1 - sigmoid(x).
                 tensors[f"chars.highways.{index}.gate.{part}"] = -gate
     names = {
         "input": "input_linearity.weight", "recurrent": "state_linearity.weight",
@@ -189,8 +188,8 @@ def _tensors(
     }  # fmt: skip
     for layer in range(config.lstm.layers):
         for ours, theirs in names.items():
-            both = [take(encoder, f"{direction}_layer_{layer}.{theirs}") for direction in ("forward", "backward")]
-            if both[0].shape != both[1].shape:
+            pair = [take(encoder, f"{direction}_layer_{layer}.{theirs}") for direction in ("forward", "backward")]
+            if pair[0].shape != pair[1].shape:
                 raise FormatError(f"{folder}: layer {layer}: forward and backward {theirs} differ in shape")
-            tensors[f"lstm.layers.{layer}.{ours}"] = torch.stack(both)
+            tensors[f"lstm.layers.{layer}.{ours}"] = torch.stack(pair)
     return tensors

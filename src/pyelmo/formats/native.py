@@ -1,7 +1,7 @@
-"""pyelmo's own format: a folder with config.json, model.safetensors and, when known, vocab.txt and characters.json.
+"""pyelmo's own format: a folder with config.json, model.safetensors and, if known, vocab.txt and characters.json.
 
-config.json says what the model is, its marks and, when known, the language whose rules split its text.
-In int8 every matrix is stored as `quantise` gives it: its name holds the small numbers, its name + ".scale" the scales.
+config.json has the model's config, the spelling of its boundary and unknown tokens and, if known, its language.
+With int8 weights, a matrix is stored as two tensors (see `quantise`): NAME has the int8 values, NAME.scale the scales.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from pyelmo.config import ModelConfig, from_dict, to_dict
 from pyelmo.errors import ConfigError, FormatError, NotFoundError, OutputError
 from pyelmo.files import atomic_path
-from pyelmo.formats.pretrained import Pretrained, Stored, Weights, check_shapes, find_vocabulary, read_json
+from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights, check_shapes, find_vocabulary, read_json
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
 from pyelmo.text.lexicon import Lexicon
@@ -32,6 +32,7 @@ StoredPrecision = Literal["float32", "int8"]
 
 
 def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
+    """Read a model folder; `vocab` replaces its vocab.txt."""
     header = read_json(folder / CONFIG)
     if header.get("format") != "pyelmo":
         raise FormatError(f"{folder / CONFIG}: not a pyelmo model ('format' is {header.get('format')!r})")
@@ -49,32 +50,32 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
     weights = folder / WEIGHTS
     if not weights.is_file():
         raise NotFoundError(f"{weights}: not found. A pyelmo model is {CONFIG} and {WEIGHTS} in one folder.")
-    stored = _File(weights)
+    stored = _WeightFile(weights)
     check_shapes(config, stored.shapes, weights)
     vocab = find_vocabulary(folder, vocab, config, header.get("marks"))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
     return Pretrained(Weights(config, stored, weights), lexicon, "pyelmo", str(folder), language)
 
 
-class _File(Mapping[str, Stored]):
-    """The weights of a safetensors file, each read when it is asked for and mapped, not copied, into memory."""
+class _WeightFile(Mapping[str, StoredWeight]):
+    """The weights of a safetensors file; each is memory-mapped on access."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.shapes: dict[str, tuple[int, ...]] = {}
         with self._open() as file:
-            for name in file.keys():  # noqa: SIM118 -- it is no mapping
+            for name in file.keys():  # noqa: SIM118 -- not a mapping
                 if not name.endswith(SCALE):
                     self.shapes[name] = tuple(file.get_slice(name).get_shape())
 
-    def __getitem__(self, name: str) -> Stored:
-        # Opened anew each time: a mapping goes with its last tensor, and the whole file is never in memory at once.
+    def __getitem__(self, name: str) -> StoredWeight:
+        # Opened anew each time: a mapping is released with its last tensor, so the whole file is never in memory.
         with self._open() as file:
             tensor: Tensor = file.get_tensor(name)
             if tensor.dtype != torch.int8:
                 return tensor.float()
             if name + SCALE not in file.keys():  # noqa: SIM118
-                raise FormatError(f"{self.path}: {name!r} is int8, and its {name + SCALE!r} is missing")
+                raise FormatError(f"{self.path}: {name!r} is int8, but {name + SCALE!r} is missing")
             scales: Tensor = file.get_tensor(name + SCALE)
         if scales.shape != tensor.shape[: scales.dim()] or scales.dtype != torch.float32:
             raise FormatError(f"{self.path}: {name + SCALE!r} does not fit {name!r}")
@@ -93,12 +94,12 @@ class _File(Mapping[str, Stored]):
             return safe_open(self.path, "pt")
         except (SafetensorError, OSError, ValueError) as error:
             raise FormatError(
-                f"{self.path}: not a whole safetensors file ({error}). Was the copy cut short?"
+                f"{self.path}: not a complete safetensors file ({error}). Was the copy cut short?"
             ) from error
 
 
-def quantised(name: str, weight: Stored) -> Stored:
-    """A weight as int8 files hold it: matrices as small numbers, biases and the symbols' embedding as they are."""
+def quantised(name: str, weight: StoredWeight) -> StoredWeight:
+    """Return a weight as an int8 file stores it: matrices quantised, biases and the symbol embedding unchanged."""
     if isinstance(weight, Quantised) or weight.dim() < 2 or name == "chars.embedding.weight":
         return weight
     return quantise(weight.detach().float().cpu().numpy(), axes=2 if name.startswith("chars.convolutions.") else 1)
@@ -116,19 +117,19 @@ def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
     else:
         alphabet = (Jamo if config.chars.alphabet == "jamo" else Bytes)(config.chars.max_length)
     if alphabet.size != config.chars.symbols:
-        raise FormatError(f"{folder}: {config.chars.symbols} symbols in the config, {alphabet.size} in the alphabet")
+        raise FormatError(f"{folder}: the config has {config.chars.symbols} symbols, the alphabet {alphabet.size}")
     return alphabet
 
 
 def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "float32", force: bool = False) -> None:
-    """The whole folder in one step."""
+    """Write the folder in one step: a failure leaves the old one or none."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
     if model.language is not None:
         header["language"] = model.language
-    # named_parameters() names a shared table once.
+    # named_parameters(), not state_dict(): it has a table shared with the softmax only once.
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.bilm.named_parameters():
         weight = quantised(name, parameter) if precision == "int8" else parameter
@@ -148,5 +149,5 @@ def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "floa
         try:
             save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
         except SafetensorError as error:
-            raise OutputError(f"{folder}: cannot be written ({error}). Nothing was changed.") from error
-        (part / WEIGHTS).chmod((part / CONFIG).stat().st_mode)  # safetensors keeps all others from reading it
+            raise OutputError(f"{folder}: cannot be written ({error}). No file was changed.") from error
+        (part / WEIGHTS).chmod((part / CONFIG).stat().st_mode)  # safetensors makes it unreadable for other users

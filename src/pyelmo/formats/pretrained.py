@@ -1,4 +1,4 @@
-"""A model with what it needs to read text, and the checks that every format shares."""
+"""A pretrained model with what it needs to read text, and the checks that all formats share."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from pyelmo.model.bilm import BiLM
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
-Stored = Tensor | Quantised
-_DRAWS = (Tensor.uniform_, Tensor.normal_)
+StoredWeight = Tensor | Quantised
+_RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
 
 
 class Weights:
-    """A model's weights before they are in modules: names and shapes are checked, values when they are asked for."""
+    """The weights of a model before modules are built: names and shapes are checked, values on access."""
 
-    def __init__(self, config: ModelConfig, stored: Mapping[str, Stored], where: str | Path) -> None:
-        """`stored` may read its values on demand; a dict is emptied as `take` is called."""
+    def __init__(self, config: ModelConfig, stored: Mapping[str, StoredWeight], where: str | Path) -> None:
+        """`stored` may read its values on access. If it is a dict, `take` removes each weight from it."""
         self.config, self.stored, self.where = config, stored, where
 
-    def __getitem__(self, name: str) -> Stored:
+    def __getitem__(self, name: str) -> StoredWeight:
         value = self.stored[name]
         check_finite(torch.from_numpy(value.scales) if isinstance(value, Quantised) else value, self.where, name)
         return value
 
-    def take(self, name: str) -> Stored:
-        """A weight that the caller keeps from now on."""
+    def take(self, name: str) -> StoredWeight:
+        """Return a weight and release it here, so that it is not in memory twice."""
         value = self[name]
         if isinstance(self.stored, dict):
             del self.stored[name]
@@ -48,6 +48,7 @@ class Weights:
         return any(isinstance(self.stored[name], Quantised) for name in self.stored if name.startswith("lstm."))
 
     def bilm(self) -> BiLM:
+        """Build the modules with these weights, in evaluation mode."""
         bilm = empty_bilm(self.config)
         names = [name for name, _ in bilm.named_parameters()]
         bilm.load_state_dict({name: _dense(self[name]) for name in names}, strict=False, assign=True)
@@ -55,16 +56,16 @@ class Weights:
         return bilm.eval()
 
 
-def _dense(value: Stored) -> Tensor:
+def _dense(value: StoredWeight) -> Tensor:
     return torch.from_numpy(value.restore()) if isinstance(value, Quantised) else value.float()
 
 
 @dataclass(eq=False, repr=False)
 class Pretrained:
-    """What any format gives: the biLM, how it reads words, and where it came from.
+    """A model as read from any format: its weights or modules, its lexicon, and the source it was read from.
 
-    Given weights alone, the modules are built when they are first asked for. `language` is the one whose rules split
-    the text it was trained on, where that is known.
+    If `model` is `Weights`, the modules are built on the first access to `bilm`. `language` names the tokeniser rules
+    of the training text, if they are known.
     """
 
     model: BiLM | Weights
@@ -85,12 +86,12 @@ class Pretrained:
 
 
 def checksum(pretrained: Pretrained) -> str:
-    """A model by its content: every weight, and the words of one that reads words. Copies have the same."""
+    """Return a SHA-256 of every weight and, if the model reads words, of its vocabulary; copies have the same one."""
     digest = hashlib.sha256()
     if pretrained.lexicon.reads_words and pretrained.lexicon.vocab is not None:
         digest.update("\n".join(pretrained.lexicon.vocab).encode("utf-8", "surrogatepass"))
     model = pretrained.model
-    weights: Mapping[str, Stored] = model.stored if isinstance(model, Weights) else dict(model.named_parameters())
+    weights: Mapping[str, StoredWeight] = model.stored if isinstance(model, Weights) else dict(model.named_parameters())
     for name in sorted(weights):
         weight = weights[name]
         digest.update(name.encode())
@@ -101,28 +102,28 @@ def checksum(pretrained: Pretrained) -> str:
     return digest.hexdigest()
 
 
-class NoRandomFill(TorchFunctionMode):
-    """Skip initial values, for modules whose weights are all read from a file afterwards.
+class SkipInit(TorchFunctionMode):
+    """Skip the random initialisation of modules whose weights are all read from a file afterwards.
 
-    Drawing them takes longer than reading the file; on meta tensors it also imports for two seconds.
+    Random initialisation takes longer than reading the file; on meta tensors it also costs two seconds of imports.
     """
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function in _DRAWS or getattr(function, "__module__", None) == nn.init.__name__:
+        if function in _RANDOM_FILLS or getattr(function, "__module__", None) == nn.init.__name__:
             return args[0] if args else kwargs["tensor"]
-        if function is torch.linalg.qr:  # of an orthonormal matrix
+        if function is torch.linalg.qr:  # nn.init.orthogonal_ calls it
             return args[0], args[0]
         return function(*args, **(kwargs or {}))
 
 
 def empty_bilm(config: ModelConfig) -> BiLM:
-    """A biLM with shapes and no values, to be filled: no memory, no random numbers."""
-    with NoRandomFill(), torch.device("meta"):
+    """Return a biLM on the meta device: shapes without values, to be filled with weights."""
+    with SkipInit(), torch.device("meta"):
         return BiLM(config)
 
 
 def check_shapes(config: ModelConfig, shapes: Mapping[str, tuple[int, ...]], where: str | Path) -> None:
-    """One error that names the first weight that does not fit the config."""
+    """Raise an error that names the first weight that does not fit the config."""
     wanted = {name: tuple(parameter.shape) for name, parameter in empty_bilm(config).named_parameters()}
     for name, shape in wanted.items():
         if name not in shapes:
@@ -131,11 +132,11 @@ def check_shapes(config: ModelConfig, shapes: Mapping[str, tuple[int, ...]], whe
             raise mismatch(where, name, shapes[name], shape)
     for name in shapes:
         if name not in wanted:
-            raise FormatError(f"{where}: {name!r} has no place in this model. Is the config from another model?")
+            raise FormatError(f"{where}: {name!r} is not a weight of this model. Is the config from another model?")
 
 
 def build(config: ModelConfig, tensors: dict[str, Tensor], where: str | Path) -> Weights:
-    """Weights around these tensors (not copied), all of them checked."""
+    """Check the names, shapes and values of `tensors`, and return them as `Weights` (not copied)."""
     check_shapes(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()}, where)
     for name, tensor in tensors.items():
         check_finite(tensor, where, name)
@@ -149,8 +150,8 @@ def mismatch(where: str | Path, name: str, got: Any, want: Any) -> FormatError:
 
 
 def check_finite(tensor: Tensor, where: str | Path, name: str) -> None:
-    # A sum is finite only if every part is; the exact count is taken for the message alone. Overflow of the sum of
-    # finite values is possible in principle, so a bad sum is checked again element by element.
+    # One sum is faster than a check of each value: it is finite only if all values are. The sum of finite values may
+    # overflow, too, so a sum that is not finite is checked again value by value.
     if not torch.isfinite(tensor.sum()):
         bad = int((~torch.isfinite(tensor)).sum())
         if bad:
@@ -161,7 +162,7 @@ def check_finite(tensor: Tensor, where: str | Path, name: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object, or one clear error."""
+    """Read a JSON object."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -174,15 +175,18 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def find_vocabulary(
-    folder: Path, given: Vocabulary | None, config: ModelConfig, marks: Mapping[str, str] | None = None
+    folder: Path, vocab: Vocabulary | None, config: ModelConfig, special: Mapping[str, str] | None = None
 ) -> Vocabulary | None:
-    """The vocabulary given, or vocab.txt beside the weights, for a model that knows words by number."""
+    """Return `vocab`, or else vocab.txt beside the weights; None for a model without words or without that file.
+
+    `special` has the spelling of the begin, end and unknown tokens in that file.
+    """
     words = config.softmax or (config.words.size if config.words else None)
     if words is None:
         return None
-    vocab, where = given, "the vocabulary given"
+    where = "the given vocabulary"
     if vocab is None and (folder / "vocab.txt").is_file():
-        vocab, where = Vocabulary.load(folder / "vocab.txt", **(marks or {})), str(folder / "vocab.txt")
+        vocab, where = Vocabulary.load(folder / "vocab.txt", **(special or {})), str(folder / "vocab.txt")
     if vocab is not None and len(vocab) != words:
-        raise FormatError(f"{where} has {len(vocab)} words, the model {words}. Is it from another model?")
+        raise FormatError(f"{where}: {len(vocab)} words, the model has {words}. Is it the vocabulary of another model?")
     return vocab

@@ -1,4 +1,7 @@
-"""Finds out what it was given: a folder, a file, a name in the box or a Hub id -> a model."""
+"""Find out which format a source has, and read it; write a model in a format of choice.
+
+A source is a folder, a file, the name of a bundled model or the id of a model on the Hugging Face Hub.
+"""
 
 from __future__ import annotations
 
@@ -7,51 +10,44 @@ from pathlib import Path
 from typing import Literal
 
 from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
-from pyelmo.formats import allennlp, bilm_tf, many_langs, native
+from pyelmo.formats import allennlp, bilm_tf, bundled, many_langs, native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.text.vocabulary import Vocabulary
 
-BOX = Path(__file__).parent.parent / "models"
 HDF5 = (".hdf5", ".h5")
-Written = Literal["pyelmo", "allennlp"]
-
-
-def names_in_box() -> list[str]:
-    """The models that come with the package."""
-    return sorted(path.parent.name for path in BOX.glob(f"*/{native.CONFIG}"))
-
-
-def listed_box() -> str:
-    """Those names, for an error."""
-    return ", ".join(names_in_box()) or "it is empty"
+WritableFormat = Literal["pyelmo", "allennlp"]
 
 
 def read(
     source: str | Path, *, options: str | Path | None = None, vocab: str | Path | Vocabulary | None = None
 ) -> Pretrained:
-    """Read a model. `options` names options.json where it is not beside the weights; `vocab` a list of words."""
+    """Read a model of any format.
+
+    `options` is the path of options.json if that file is not beside the weights; `vocab` is the vocabulary, or a file
+    of one word a line.
+    """
     path = locate(source)
     words = vocab if isinstance(vocab, Vocabulary) or vocab is None else Vocabulary.load(_existing(Path(vocab)))
-    given = None if options is None else _existing(Path(options))
+    options_path = None if options is None else _existing(Path(options))
     if path.is_dir():
-        return _read_folder(path, given, words)
-    return _read_file(path, given, words)
+        return _read_folder(path, options_path, words)
+    return _read_file(path, options_path, words)
 
 
 def write(
     model: Pretrained,
     path: str | Path,
     *,
-    format: Written = "pyelmo",
+    format: WritableFormat = "pyelmo",
     precision: native.StoredPrecision = "float32",
     force: bool = False,
 ) -> None:
-    """Write a model as a folder; a path that ends in .hdf5 gets AllenNLP's weights, and its options beside it."""
+    """Write a model as a folder; if the path ends in .hdf5, as AllenNLP's weights with the options beside them."""
     path = Path(path)
     if precision not in ("float32", "int8"):
-        raise InputError(f"cannot write precision {precision!r}; known: float32, int8")
+        raise InputError(f"precision {precision!r} cannot be written; choose float32 or int8")
     if precision == "int8" and (format != "pyelmo" or path.suffix in HDF5):
-        raise InputError("only pyelmo's own format holds int8 weights")
+        raise InputError("int8 weights can be written in pyelmo's own format only; choose that format, or float32")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":
@@ -59,7 +55,7 @@ def write(
     elif format == "pyelmo":
         native.write(model, path, precision=precision, force=force)
     else:
-        raise InputError(f"cannot write format {format!r}; known: pyelmo, allennlp")
+        raise InputError(f"format {format!r} cannot be written; choose pyelmo or allennlp")
 
 
 def _existing(path: Path) -> Path:
@@ -69,22 +65,25 @@ def _existing(path: Path) -> Path:
 
 
 def locate(source: str | Path) -> Path:
-    """Where a model lies: a path as it is, the folder of a name in the box, or that of a Hub id once it is here."""
+    """Return the path of a model; a model on the Hub is downloaded, or taken from the local cache."""
     if not str(source):
-        raise InputError("the model's name is empty; give a folder, a file, a name in the box or a Hub id")
+        raise InputError("the name of the model is empty; give a folder, a file, a bundled model's name or a Hub id")
     path = Path(source)
-    if path.exists() or bilm_prefix(path):
+    if path.exists() or is_checkpoint_prefix(path):
         return path
     name = str(source)
-    if name in names_in_box():
-        return BOX / name
+    names = bundled.bundled_names()
+    if name in names:
+        return bundled.BUNDLED / name
     if isinstance(source, str) and re.fullmatch(r"[\w.-]+/[\w.-]+", source) and not path.parent.exists():
         return _download(source)
-    raise NotFoundError(f"{name}: no such file or folder, and no model of that name in the box ({listed_box()})")
+    raise NotFoundError(
+        f"{name}: no such file or folder, and no bundled model of that name (bundled: {', '.join(names) or 'none'})"
+    )
 
 
-def bilm_prefix(path: Path) -> bool:
-    """Whether this is a TensorFlow checkpoint's prefix, which no file bears as its whole name."""
+def is_checkpoint_prefix(path: Path) -> bool:
+    """Return whether `path` is the common prefix of a TensorFlow checkpoint's files, which is itself no file."""
     return path.with_name(path.name + ".index").is_file() if path.name else False
 
 
@@ -92,11 +91,13 @@ def _download(hub_id: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise missing_extra("hub", f"{hub_id}: no such folder here; reading it from the Hub") from None
+        raise missing_extra("hub", f"{hub_id}: no such local folder; reading it from the Hub") from None
     try:
         return Path(snapshot_download(hub_id))
-    except Exception as error:  # its own errors, those of the network library below it, and OSError
-        raise NotFoundError(f"{hub_id}: no such folder here, and the Hub did not give it ({error})") from error
+    except Exception as error:  # its own errors, those of its network library, and OSError
+        raise NotFoundError(
+            f"{hub_id}: no such local folder, and the download from the Hub failed ({error})"
+        ) from error
 
 
 def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -> Pretrained:
@@ -109,20 +110,22 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
     if len(weights) == 1:
         return allennlp.read(weights[0], options or _options_for(weights[0]), vocab)
     if len(weights) > 1:
-        raise FormatError(f"{folder}: {len(weights)} HDF5 files in it; name one: {', '.join(p.name for p in weights)}")
+        raise FormatError(f"{folder}: holds {len(weights)} HDF5 files; name one: {', '.join(p.name for p in weights)}")
     if checkpoint is not None:
         return bilm_tf.read(checkpoint, options or folder / allennlp.OPTIONS, vocab)
     if (folder / native.CONFIG).is_file():
-        return native.read(folder, vocab)  # says what is missing
+        return native.read(folder, vocab)  # raises an error that says what is missing
     raise FormatError(
-        f"{folder}: no ELMo model in it. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow "
+        f"{folder}: holds no ELMo model. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow "
         f"checkpoint (*.index) and {many_langs.ENCODER}."
     )
 
 
 def _read_file(path: Path, options: Path | None, vocab: Vocabulary | None) -> Pretrained:
-    if bilm_prefix(path) or path.suffix == ".index" or ".data-" in path.name:
-        prefix = path if bilm_prefix(path) else path.with_name(re.sub(r"\.(index|data-\d+-of-\d+)$", "", path.name))
+    if is_checkpoint_prefix(path) or path.suffix == ".index" or ".data-" in path.name:
+        prefix = (
+            path if is_checkpoint_prefix(path) else path.with_name(re.sub(r"\.(index|data-\d+-of-\d+)$", "", path.name))
+        )
         return bilm_tf.read(prefix, options or prefix.parent / allennlp.OPTIONS, vocab)
     if path.suffix in HDF5:
         return allennlp.read(path, options or _options_for(path), vocab)
@@ -133,12 +136,12 @@ def _read_file(path: Path, options: Path | None, vocab: Vocabulary | None) -> Pr
     if path.suffix == ".json":
         return allennlp.read(_weights_for(path), path, vocab)
     raise FormatError(
-        f"{path}: not a model file that pyelmo knows. If it is an archive, unpack it and name the folder."
+        f"{path}: not a model file that pyelmo can read. If it is an archive, unpack it and name the folder."
     )
 
 
 def _options_for(weights: Path) -> Path:
-    """options.json beside the weights, or the file of the same stem (`x_weights.hdf5` and `x_options.json`)."""
+    """Return the options file beside the weights: options.json, or the same stem (x_weights.hdf5, x_options.json)."""
     stem = re.sub(r"[-_.]?weights$", "", weights.stem)
     for name in (f"{weights.stem}_options.json", f"{stem}_options.json", f"{stem}.json", allennlp.OPTIONS):
         if (weights.parent / name).is_file():
@@ -146,7 +149,9 @@ def _options_for(weights: Path) -> Path:
     others = sorted(weights.parent.glob("*options*.json"))
     if len(others) == 1:
         return others[0]
-    raise NotFoundError(f"{weights}: no options.json beside it. Put it there, or name it with options= (--options).")
+    raise NotFoundError(
+        f"{weights}: no options.json beside it. Copy it there, or give its path as options= (--options)."
+    )
 
 
 def _weights_for(options: Path) -> Path:

@@ -1,20 +1,19 @@
-"""TensorFlow (V2) checkpoints without TensorFlow: PREFIX.index tells where each tensor lies in PREFIX.data-*.
+"""Read TensorFlow (V2) checkpoints without TensorFlow: PREFIX.index lists where each tensor is in PREFIX.data-*.
 
 The index is a LevelDB table. From the outside in:
 
     file    blocks of entries | metaindex block (not needed) | index block | footer
     footer  handles (offset, size) of the last two blocks, padded to 40 bytes | magic number
-    block   entries | offsets of restarts | their count | compression (1 byte) | masked CRC-32C (4 bytes)
-    entry   lengths: key bytes shared with the last key, further key bytes, value | further key bytes | value
+    block   entries | offsets of restarts | number of restarts | compression (1 byte) | masked CRC-32C (4 bytes)
+    entry   lengths: key bytes shared with the previous key, other key bytes, value | other key bytes | value
     value   in the index block: the handle of a block of entries
-            for key "": BundleHeaderProto; for the name of a tensor: BundleEntryProto
+            for the key "": BundleHeaderProto; for the name of a tensor: BundleEntryProto
 
-Lengths and handles are varints, like the numbers of a protobuf message, the form of the two protos.
+Lengths and handles are varints. The two protos are protobuf messages, whose numbers are varints, too.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -24,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.formats.crc32c import crc32c, masked
 
 MAGIC = 0xDB4775248B80FB57
 FOOTER_BYTES = 48
@@ -42,7 +42,7 @@ OTHER_DTYPES = {
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """Where one tensor lies, and what it is."""
+    """The type, shape and position of one tensor."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -53,11 +53,11 @@ class TensorEntry:
 
 
 class Bundle(Mapping[str, np.ndarray]):
-    """The tensors of a checkpoint by name, in alphabetical order; each is read when it is asked for.
+    """The tensors of a checkpoint by name, in alphabetical order; each is read on access.
 
-    An array is a view of the mapped file, so that even a large checkpoint takes no memory of its own. What is written
-    into it stays in memory and never reaches the file (torch.from_numpy warns about arrays that are read-only).
-    `tensors` tells shapes and dtypes without reading, `unreadable` why a name is not among them.
+    An array is a view of the memory-mapped file, so that a large checkpoint takes no memory of its own. The mapping is
+    copy-on-write: arrays are writable (torch.from_numpy warns about read-only ones), and the file never changes.
+    `tensors` has shapes and dtypes, which need no reading; `unreadable` has the reason for each tensor left out.
     """
 
     def __init__(self, tensors: dict[str, TensorEntry], unreadable: dict[str, str]) -> None:
@@ -72,8 +72,8 @@ class Bundle(Mapping[str, np.ndarray]):
         tensor = self.tensors[name]
         data = self._map(tensor.shard)[tensor.offset : tensor.offset + tensor.size]
         if name not in self._checked:
-            if _masked(crc32c(data)) != tensor.checksum:
-                raise FormatError(f"{tensor.shard}: the checksum of {name!r} is wrong. Copy the checkpoint again.")
+            if masked(crc32c(data)) != tensor.checksum:
+                raise FormatError(f"{tensor.shard}: checksum mismatch in {name!r}. Copy the checkpoint again.")
             self._checked.add(name)
         array = data.view(tensor.dtype).reshape(tensor.shape)
         return array if array.flags.aligned else array.copy()
@@ -93,7 +93,7 @@ class Bundle(Mapping[str, np.ndarray]):
     def _map(self, shard: Path) -> np.ndarray:
         if shard not in self._maps:
             try:
-                empty = shard.stat().st_size == 0  # which cannot be mapped
+                empty = shard.stat().st_size == 0  # an empty file cannot be mapped
                 data = np.zeros(0, np.uint8) if empty else np.memmap(shard, np.uint8, "c").view(np.ndarray)
             except OSError as error:
                 raise FormatError(f"{shard}: cannot be read: {error.strerror}.") from error
@@ -102,13 +102,15 @@ class Bundle(Mapping[str, np.ndarray]):
 
 
 def read_bundle(prefix: str | Path) -> Bundle:
-    """Read the index of the checkpoint PREFIX.index, PREFIX.data-*; `prefix` may also be the path of one of those."""
+    """Read the index of a checkpoint; `prefix` is the common part of its file names, or one of its files."""
     prefix = Path(re.sub(r"\.(index|data-\d{5}-of-\d{5})$", "", str(prefix)))
     index = Path(f"{prefix}.index")
     if not index.is_file():
         if prefix.is_file():
-            raise FormatError(f"{prefix}: a checkpoint without {index.name}. Save it again as TensorFlow's version V2.")
-        raise NotFoundError(f"{index}: no such file. Give the part of a checkpoint's path before '.index'.")
+            raise FormatError(
+                f"{prefix}: no {index.name} beside it. Save the checkpoint again in TensorFlow's format V2."
+            )
+        raise NotFoundError(f"{index}: no such file. Give the path of a checkpoint up to the part before '.index'.")
     try:
         return _read_index(prefix, index.read_bytes())
     except _MalformedError as error:
@@ -118,7 +120,7 @@ def read_bundle(prefix: str | Path) -> Bundle:
 
 
 class _MalformedError(Exception):
-    """What is wrong in the index, and what to do; `read_bundle` adds the path."""
+    """An error in the index, with what to do about it; `read_bundle` adds the path."""
 
 
 DAMAGED = "The file is damaged or cut short: copy the checkpoint again."
@@ -133,7 +135,7 @@ def _read_index(prefix: Path, file: bytes) -> Bundle:
     unreadable: dict[str, str] = {}
     for key, value in entries.items():
         if key.startswith(b"\0"):
-            continue  # a slice of a partitioned variable, which has an entry of its own besides
+            continue  # a slice of a partitioned variable; the variable has an entry of its own
         try:
             name = key.decode("utf-8")
         except UnicodeDecodeError:
@@ -162,7 +164,7 @@ def _check_shards(tensors: dict[str, TensorEntry]) -> None:
 
 
 def _table(file: bytes) -> dict[bytes, bytes]:
-    """All entries of the table; keys are in order and distinct."""
+    """Return all entries of the table; keys must be sorted and distinct."""
     if len(file) < FOOTER_BYTES or int.from_bytes(file[-8:], "little") != MAGIC:
         raise _MalformedError(f"not the index of a TensorFlow V2 checkpoint: the magic number is missing. {DAMAGED}")
     footer = file[-FOOTER_BYTES:-8]
@@ -184,13 +186,13 @@ def _table(file: bytes) -> dict[bytes, bytes]:
 
 
 def _block(file: bytes, offset: int, size: int) -> bytes:
-    end = offset + size + 1  # with the byte that tells the compression
+    end = offset + size + 1  # includes the byte for the compression
     if end + 4 > len(file) - FOOTER_BYTES:
-        raise _MalformedError(f"a block lies beyond the end. {DAMAGED}")
-    if _masked(crc32c(np.frombuffer(file[offset:end], np.uint8))) != int.from_bytes(file[end : end + 4], "little"):
-        raise _MalformedError(f"the checksum of a block is wrong. {DAMAGED}")
+        raise _MalformedError(f"a block reaches beyond the end of the file. {DAMAGED}")
+    if masked(crc32c(np.frombuffer(file[offset:end], np.uint8))) != int.from_bytes(file[end : end + 4], "little"):
+        raise _MalformedError(f"checksum mismatch in a block. {DAMAGED}")
     if file[end - 1] == 1:
-        raise _MalformedError("its blocks are compressed with Snappy. Save the checkpoint again with tf.train.Saver.")
+        raise _MalformedError("the blocks are compressed with Snappy. Save the checkpoint again with tf.train.Saver.")
     if file[end - 1] != 0:
         raise _MalformedError(f"a block has the unknown compression {file[end - 1]}. {DAMAGED}")
     return file[offset : end - 1]
@@ -204,12 +206,12 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     key, at = b"", 0
     while at < end:
         shared, at = _varint(block, at)
-        further, at = _varint(block, at)
+        other, at = _varint(block, at)
         length, at = _varint(block, at)
-        if shared > len(key) or at + further + length > end:
+        if shared > len(key) or at + other + length > end:
             raise _MalformedError(f"an entry is longer than its block. {DAMAGED}")
-        key = key[:shared] + block[at : at + further]
-        at += further
+        key = key[:shared] + block[at : at + other]
+        at += other
         yield key, block[at : at + length]
         at += length
 
@@ -221,7 +223,7 @@ def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first, the top bit set on all but the last; and the position after it."""
+    """Return a number of seven bits a byte, lowest first, the top bit set on all but the last, and where it ends."""
     value = 0
     for shift in range(0, 64, 7):
         if at >= len(data):
@@ -243,8 +245,8 @@ class _Field:
 
     @property
     def as_int(self) -> int:
-        if not isinstance(self.value, int) or self.value >= 2**63:  # the latter is a negative number
-            raise _MalformedError(f"field {self.number} of a message is not a number of zero or more. {DAMAGED}")
+        if not isinstance(self.value, int) or self.value >= 2**63:  # from 2**63 on it is a negative number
+            raise _MalformedError(f"field {self.number} of a message is not a number >= 0. {DAMAGED}")
         return self.value
 
     @property
@@ -275,7 +277,7 @@ def _fields(message: bytes) -> Iterator[_Field]:
 
 
 def _header(message: bytes) -> int:
-    """BundleHeaderProto: the number of shards."""
+    """Return the number of shards in a BundleHeaderProto."""
     shards = 0
     for field in _fields(message):
         if field.number == 1:
@@ -288,8 +290,8 @@ def _header(message: bytes) -> int:
 
 
 def _entry(name: str, message: bytes, prefix: Path, shards: int) -> TensorEntry | str:
-    """BundleEntryProto: the tensor, or why it cannot be read."""
-    numbers = {1: 0, 3: 0, 4: 0, 5: 0, 6: 0}  # dtype, shard, offset, size, checksum: absent means 0
+    """Return the tensor of a BundleEntryProto, or the reason why it cannot be read."""
+    numbers = {1: 0, 3: 0, 4: 0, 5: 0, 6: 0}  # dtype, shard, offset, size, checksum; 0 if absent
     shape: tuple[int, ...] = ()
     for field in _fields(message):
         if field.number == 7:
@@ -302,15 +304,15 @@ def _entry(name: str, message: bytes, prefix: Path, shards: int) -> TensorEntry 
     if dtype not in DTYPES:
         return f"its dtype is {OTHER_DTYPES.get(dtype, f'number {dtype} of TensorFlow')}"
     if size != math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize:
-        raise _MalformedError(f"{name!r} has {size} bytes, which is not its shape {shape}. {DAMAGED}")
+        raise _MalformedError(f"{name!r} has {size} bytes, which does not fit its shape {shape}. {DAMAGED}")
     if shard >= shards:
-        raise _MalformedError(f"{name!r} lies in data file {shard} of {shards}. {DAMAGED}")
+        raise _MalformedError(f"{name!r} is in data file {shard} of only {shards}. {DAMAGED}")
     path = prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{shards:05d}")
     return TensorEntry(np.dtype(DTYPES[dtype]).newbyteorder("<"), shape, path, offset, size, checksum)
 
 
 def _shape(message: bytes) -> tuple[int, ...]:
-    """TensorShapeProto: repeated field 2 is a dimension, whose field 1 is its size."""
+    """Return the sizes in a TensorShapeProto: its repeated field 2 is a dimension, whose field 1 is the size."""
     sizes = []
     for field in _fields(message):
         if field.number == 2:
@@ -320,83 +322,3 @@ def _shape(message: bytes) -> tuple[int, ...]:
     if len(sizes) > 32 or math.prod(max(size, 1) for size in sizes) >= 2**60:  # more than numpy can express
         raise _MalformedError(f"a tensor has the shape {sizes}. {DAMAGED}")
     return tuple(sizes)
-
-
-# CRC-32C
-#
-# The register after some bytes is linear in them over GF(2). So a long array is cut into rows, all rows advance
-# together, a word a step, and neighbours are joined: the register of "left right" is that of "left" moved on by as
-# many zero bytes as "right" has, xor that of "right". Zeros in front change nothing when the register starts at 0.
-# 300 MB a second on one core, where a loop over the bytes does 8.
-
-ROWS = 2048
-PIECE = 4 * 2**20
-BITS = np.arange(32, dtype=np.uint32)
-
-
-def crc32c(data: np.ndarray) -> int:
-    """The CRC-32C (Castagnoli) of an array of bytes."""
-    table = _byte_table().tolist()
-    register = 0xFFFFFFFF
-    for start in range(0, len(data), PIECE):
-        piece = data[start : start + PIECE]
-        if len(piece) < ROWS:
-            for byte in piece.tolist():
-                register = table[(register ^ byte) & 0xFF] ^ register >> 8
-        else:
-            register = int(_move(np.array([register], np.uint32), len(piece))[0]) ^ _register(piece)
-    return register ^ 0xFFFFFFFF
-
-
-def _register(piece: np.ndarray) -> int:
-    """The register after a long piece, started at 0."""
-    low, high = _word_tables()
-    length = 4 * -(-len(piece) // (4 * ROWS))  # of a row, a multiple of the word
-    padded = np.zeros(ROWS * length, np.uint8)
-    padded[len(padded) - len(piece) :] = piece
-    registers = np.zeros(ROWS, np.uint32)
-    for column in padded.view("<u4").reshape(ROWS, -1).T:
-        registers = registers ^ column
-        registers = low[registers & 0xFFFF] ^ high[registers >> 16]
-    while len(registers) > 1:
-        registers = _move(registers[0::2], length) ^ registers[1::2]
-        length *= 2
-    return int(registers[0])
-
-
-@functools.cache
-def _byte_table() -> np.ndarray:
-    """The register after one byte, started at 0."""
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, table >> 1 ^ np.uint32(0x82F63B78), table >> 1)
-    return table
-
-
-@functools.cache
-def _word_tables() -> tuple[np.ndarray, np.ndarray]:
-    """The register after one word, started at 0: its lower half's part and its upper half's."""
-    halves = np.arange(2**16, dtype=np.uint32)
-    return _move(halves, 4), _move(halves << np.uint32(16), 4)
-
-
-def _move(registers: np.ndarray, count: int) -> np.ndarray:
-    """Registers after `count` zero bytes more."""
-    bits = np.uint32(1) << BITS
-    move = _byte_table()[bits & 0xFF] ^ bits >> 8  # where each bit of a register goes in one zero byte
-    while count:
-        if count & 1:
-            registers = _apply(move, registers)
-        move = _apply(move, move)
-        count >>= 1
-    return registers
-
-
-def _apply(move: np.ndarray, registers: np.ndarray) -> np.ndarray:
-    moved: np.ndarray = np.bitwise_xor.reduce(np.where(registers[:, None] >> BITS & 1, move, np.uint32(0)), axis=1)
-    return moved
-
-
-def _masked(crc: int) -> int:
-    """As LevelDB stores a checksum, lest it be the checksum of data that hold checksums."""
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""A model that predicts fewer words: most of a small model's size is the words of its softmax.
+"""Reduce the vocabulary of a softmax, which is most of the size of a small model.
 
-V words before, N words after. What is left out never was an input of a model that reads characters, so the vectors of
-every word stay as they were, and the probabilities of the words kept are the old ones, made to sum to 1 again.
+V words before, N words after. A model that reads characters does not read these words, so its embeddings do not change;
+the probabilities of the remaining words are the old ones, normalised again.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from pyelmo.text.vocabulary import Vocabulary
 
 
 def trim(model: Pretrained, count: int) -> Pretrained:
-    """The same model with a softmax over the first `count` words of its vocabulary; the three marks always stay."""
+    """Return the model with a softmax over the first `count` words; begin, end and unknown tokens always stay."""
     vocab = _trimmable(model, count)
-    marks = {vocab.ids[mark] for mark in (vocab.begin, vocab.end, vocab.unknown)}
-    others = [number for number in range(len(vocab)) if number not in marks]
-    kept = sorted([*marks, *others[: count - len(marks)]])  # (N,)
+    special = {vocab.ids[token] for token in (vocab.begin, vocab.end, vocab.unknown)}
+    others = [number for number in range(len(vocab)) if number not in special]
+    ids = sorted([*special, *others[: count - len(special)]])  # (N,)
     tensors = {name: parameter.detach() for name, parameter in model.bilm.named_parameters()}
     for name in ("softmax.weight", "softmax.bias"):
-        tensors[name] = tensors[name][kept]  # (V, ...) -> (N, ...)
+        tensors[name] = tensors[name][ids]  # (V, ...) -> (N, ...)
     bilm = empty_bilm(replace(model.config, softmax=count))
     bilm.load_state_dict(tensors, assign=True)
-    words = replace(vocab, words=tuple(vocab.words[number] for number in kept))
+    words = replace(vocab, words=tuple(vocab.words[number] for number in ids))
     return replace(model, model=bilm.eval(), lexicon=replace(model.lexicon, vocab=words))
 
 
 def _trimmable(model: Pretrained, count: int) -> Vocabulary:
     config, vocab = model.config, model.lexicon.vocab
     reasons = {
-        "it has no softmax, so it predicts no words": config.softmax is None,
-        "it reads words by number, and needs them all": config.words is not None,
-        "its softmax is adaptive: clusters of words that belong together": bool(config.softmax_cutoffs),
-        "the words of its softmax are not known; give its vocabulary (--vocab FILE)": vocab is None,
+        "it has no softmax": config.softmax is None,
+        "it reads words, so its embedding table needs all of them": config.words is not None,
+        "its softmax is adaptive, and its clusters cannot be cut": bool(config.softmax_cutoffs),
+        "the words of its softmax are unknown; give its vocabulary (--vocab FILE)": vocab is None,
     }
     for reason, holds in reasons.items():
         if holds:
-            raise InputError(f"{model.source}: no word can be left out: {reason}")
+            raise InputError(f"{model.source}: the vocabulary cannot be reduced: {reason}")
     assert vocab is not None
     if not 4 <= count <= len(vocab):
         raise InputError(
-            f"{model.source}: cannot keep {count} words; give 4 (the three marks and a word) to {len(vocab)}"
+            f"{model.source}: cannot keep {count} words; give 4 (three special tokens and a word) to {len(vocab)}"
         )
     return vocab

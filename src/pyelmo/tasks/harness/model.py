@@ -23,8 +23,8 @@ from pyelmo.embed.embedder import Embedder
 from pyelmo.encoders.registry import NamedEncoder, identity, open_encoder
 from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError
 from pyelmo.files import atomic_path
-from pyelmo.formats import resolve
-from pyelmo.formats.pretrained import NoRandomFill, read_json
+from pyelmo.formats import bundled
+from pyelmo.formats.pretrained import SkipInit, read_json
 from pyelmo.tasks.harness import task as tasks
 from pyelmo.tasks.harness.cache import LayerSource, Words, live
 from pyelmo.tasks.harness.metrics import Score, main_figure
@@ -186,12 +186,12 @@ def score(task: Task, examples: Sequence[Example], answers: Sequence[Answer]) ->
 
 def open_named(text: str, device: str) -> NamedEncoder:
     """An encoder. A name in the box is that model, whatever else has the name here: a run may be called `en` too."""
-    return open_encoder(str(resolve.BOX / text) if text in resolve.names_in_box() else text, device=device)
+    return open_encoder(str(bundled.BUNDLED / text) if text in bundled.bundled_names() else text, device=device)
 
 
 def about_encoder(text: str, encoder: NamedEncoder) -> dict[str, Any]:
     """What a saved model says of its encoder: where to find it, and what it must be."""
-    here = text not in resolve.names_in_box() and Path(text).exists()
+    here = text not in bundled.bundled_names() and Path(text).exists()
     return {"source": str(Path(text).resolve()) if here else text, "facts": encoder.facts}
 
 
@@ -208,7 +208,7 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         shape = None if config["shape"] is None else Shape(**config["shape"])
         table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
         known = {name: tuple(words) for name, words in vocabularies.items()}
-        with NoRandomFill():
+        with SkipInit():
             model = TaskModel(task, recipe, known, table, shape)
         about = config["encoder"]
     except (KeyError, TypeError, ConfigError) as error:
