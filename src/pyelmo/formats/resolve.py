@@ -47,7 +47,7 @@ def write(
     if precision not in ("float32", "int8"):
         raise InputError(f"precision {precision!r} cannot be written; choose float32 or int8")
     if precision == "int8" and (format != "pyelmo" or path.suffix in HDF5):
-        raise InputError("int8 weights can be written in pyelmo's own format only; choose that format, or float32")
+        raise InputError("int8 weights: only pyelmo's own format can store them; choose that format, or float32")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":
