@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pyelmo.recipes import read_settings
-from pyelmo.tasks.harness.experiment import Plan
-from pyelmo.tasks.harness.task import TaskRecipe, find
+from pyelmo.tasks.harness.run import RunSettings
+from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.task import find_task
 
 NAMES = {"PER": ["Ann Lee", "Bob", "Kim Roh", "Sue", "Max"], "LOC": ["Paris", "New York", "Seoul", "Rome"]}
 PATTERNS = ["{PER} lives in {LOC} .", "{LOC} is far from {LOC} .", "{PER} met {PER} .", "It rained in {LOC} today ."]
@@ -38,10 +39,10 @@ def sentences(count: int, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plan(folder: Path, *changes: str, **options: object) -> Plan:
-    recipe = read_settings(find("ner").recipe, "ner", [*TINY, *changes], group="task")
+def plan(folder: Path, *changes: str, **options: object) -> RunSettings:
+    recipe = read_settings(find_task("ner").recipe, "ner", [*TINY, *changes], group="task")
     data = [folder / f"{part}.conll" for part in ("train", "dev", "test")]
-    return replace(Plan(task="ner", data=data, recipe=recipe), **options)
+    return replace(RunSettings(task="ner", data=data, recipe=recipe), **options)
 
 
 GOOD, BAD = ("lovely", "great", "fine"), ("dull", "bad", "poor")
@@ -58,7 +59,7 @@ PAIRS = "".join(
 
 def recipe(name: str, *changes: str) -> TaskRecipe:
     small = ["training.epochs=30", "training.lr=0.02", "training.batch=4", "training.optimiser=adam", "words.dim=8"]
-    return read_settings(find(name).recipe, name, [*small, "words.min_count=1", *changes], group="task")
+    return read_settings(find_task(name).recipe, name, [*small, "words.min_count=1", *changes], group="task")
 
 
 def make_run(folder: Path, counts: list[list[list[int]]], *, encoder: str | None = None, fraction: float = 1.0) -> Path:

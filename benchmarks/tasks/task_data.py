@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from pyelmo.recipes import read_settings
-from pyelmo.tasks.harness.task import find
+from pyelmo.tasks.harness.task import find_task
 from pyelmo.text.tokens import split_words
 
 PARTS = ("train", "dev", "test")
@@ -202,11 +202,11 @@ def text(published: Published, output: Path) -> str:
     (output / "text").mkdir(exist_ok=True)
     counts = []
     for name, (task, file, changes) in TEXTS.items():
-        recipe = read_settings(find(task).recipe, task, changes, group="task")
+        recipe = read_settings(find_task(task).recipe, task, changes, group="task")
         for part, path in zip(PARTS[:2], file, strict=True):
             if not (output / path).is_file():
                 raise MissingError(path)
-            examples = find(task).read(output / path, recipe.data, False)
+            examples = find_task(task).read(output / path, recipe.data, False)
             lines = dict.fromkeys(" ".join(words) for example in examples for words in example.texts)
             (output / "text" / f"{name}-{part}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
             counts.append(f"{name}-{part} {len(lines)}")

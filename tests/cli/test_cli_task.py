@@ -84,7 +84,7 @@ def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
 
 
 def test_predict_loads_nothing_but_what_answers_need(here):
-    others = "h5py matplotlib gensim scipy triton torch._dynamo pyelmo.training pyelmo.tasks.harness.experiment"
+    others = "h5py matplotlib gensim scipy triton torch._dynamo pyelmo.training pyelmo.tasks.harness.run"
     code = (
         "import sys; from pyelmo.cli import main; assert main(['task', 'predict', 'run', 'Ann saw.']) == 0\n"
         f"assert not set({others!r}.split()) & set(sys.modules)"
@@ -149,7 +149,7 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "pos", "--data", "a", "b", "-o", "x"], "task 'pos' is none of ner, srl, sentiment"),
+        (["train", "pos", "--data", "a", "b", "-o", "x"], "unknown task 'pos'. Choose one of ner, srl, sentiment"),
         (["train", "ner", "--data", "train.conll", "bad", "--encoder", "none", "-o", "x"], "bad, line 2: 1 columns"),
         (["train", "ner", "--data", "train.conll", "empty", "--encoder", "none", "-o", "x"], "empty: holds no"),
         (["train", "ner", "--data", "train.conll", "-o", "x"], "give two files or three"),
@@ -196,7 +196,7 @@ def test_a_stopped_training_says_how_to_go_on(here, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyelmo.tasks.harness.fit._step", stop)
+    monkeypatch.setattr("pyelmo.tasks.harness.training_loop._step", stop)
     data = ["--data", "train.conll", "dev.conll"]
     assert main(["task", "train", "ner", *data, "--encoder", "none", "-o", "stopped", *FAST]) == 130
     assert "interrupted; the same command goes on with stopped" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from pyelmo.experiments import jobs
-from pyelmo.experiments.jobs import Ended, Job, run_jobs
+from pyelmo.experiments.jobs import FinishedJob, Job, run_jobs
 
 NOTE = """
 import sys, time
@@ -95,7 +95,7 @@ def test_an_interrupt_ends_the_processes(tmp_path, monkeypatch):
     start = jobs._start
     monkeypatch.setattr(jobs, "_start", lambda *given: started.append(start(*given)) or started[-1])
 
-    def stop(ended: Ended) -> None:
+    def stop(ended: FinishedJob) -> None:
         raise KeyboardInterrupt
 
     given = [job(tmp_path, "a", seconds=60), job(tmp_path, "b")]

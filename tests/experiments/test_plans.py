@@ -11,7 +11,7 @@ from pyelmo.config import to_dict
 from pyelmo.errors import ConfigError, InputError, NotFoundError, OutputError
 from pyelmo.experiments import plans
 from pyelmo.experiments.table1 import PAPER
-from pyelmo.tasks.harness.task import TASKS, find
+from pyelmo.tasks.harness.task import TASKS, find_task
 
 SET = '[[set]]\nname = "n"\ntask = "ner"\ndata = ["train", "dev", "test"]\n'
 RUN = '[[set.run]]\nname = "a"\n'
@@ -71,7 +71,7 @@ def test_the_row_of_table_1_is_the_first_with_an_encoder_or_that_which_is_marked
         ("set = [3]\n", "set must be tables"),
         (SET, "set n: has no runs"),
         (SET.replace("task", "tsk") + RUN, "set n: tsk: no such setting. Did you mean 'task'"),
-        (SET.replace('"ner"', '"nre"') + RUN, "task 'nre' is none of ner, srl"),
+        (SET.replace('"ner"', '"nre"') + RUN, "unknown task 'nre'. Choose one of ner, srl"),
         (SET.replace(', "dev", "test"', "") + RUN, "set n: data: give two files or three"),
         (SET + RUN + 'layer = "top"\n', "set n, run a: layer: no such setting. Did you mean 'layers'"),
         (SET + RUN + 'layers = "low"\n', "set n, run a: layers: 'low' is none of"),
@@ -138,6 +138,6 @@ def test_the_plans_of_the_project_parse_and_share_their_runs():
 def test_the_papers_figures_agree_with_each_other():
     for name, (old, new) in PAPER.items():
         first, second = float(old), float(new.split()[0])
-        assert 100 * (second - first) / (100 - first) == pytest.approx(find(name).paper, abs=0.06), name
+        assert 100 * (second - first) / (100 - first) == pytest.approx(find_task(name).paper_reduction, abs=0.06), name
     with pytest.raises(NotFoundError, match="table2: no such recipe file"):
         plans.read_plan("table2")

@@ -69,7 +69,7 @@ table1.make_runs(*pickle.load(open(sys.argv[1], "rb")))
 
 
 @pytest.fixture
-def here(tmp_path) -> tuple[list[plans.RunSet], table1.Setting]:
+def here(tmp_path) -> tuple[list[plans.RunSet], table1.JobSettings]:
     """The plan, and a folder with its data and what the stand-in needs."""
     for name, text in {"plan.toml": PLAN, "program": PROGRAM, "train": "", "test": ""}.items():
         (tmp_path / name).write_text(text)
@@ -85,13 +85,13 @@ def here(tmp_path) -> tuple[list[plans.RunSet], table1.Setting]:
         }
         (tmp_path / f"{run.name}.json").write_text(json.dumps(facts))
     out = tmp_path / "out"
-    return sets, table1.Setting(
+    return sets, table1.JobSettings(
         data=tmp_path, output=out, cache=out / "cache", device="cpu", jobs=1, threads=1,
         program=(sys.executable, "-S", str(tmp_path / "program")),
     )  # fmt: skip
 
 
-def calls(setting: table1.Setting) -> list[str]:
+def calls(setting: table1.JobSettings) -> list[str]:
     """The calls since the last question."""
     path = setting.data / "calls"
     found = path.read_text().splitlines() if path.exists() else []
@@ -122,7 +122,7 @@ def test_every_seed_is_made_once_in_the_files_order_and_vectors_before_those_who
     assert calls(setting) == ["names-en 2"]
     (setting.data / "test").write_text("other data")
     (setting.output / "srl-base" / "seed-1" / "result.json").unlink()
-    assert [each.name for each in table1.plan_jobs([table1.Seed(sets[0].runs[1], 3)], setting)] == [
+    assert [each.name for each in table1.plan_jobs([table1.SeedRun(sets[0].runs[1], 3)], setting)] == [
         "vectors of en for names-en",
         "names-en-3",
     ]

@@ -36,7 +36,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Ended:
+class FinishedJob:
     """A job that is done; `error` says why it failed."""
 
     job: Job
@@ -57,16 +57,16 @@ def run_jobs(
     at_once: int,
     folder: Path,
     environment: Mapping[str, str],
-    tell: Callable[[Ended], None] = lambda ended: None,
-) -> list[Ended]:
+    tell: Callable[[FinishedJob], None] = lambda ended: None,
+) -> list[FinishedJob]:
     """Run them in their order, `at_once` together, in a folder; `tell` hears of each that ends.
 
     Where a GPU has too little memory for so many, fewer run at once, and those for which there was no room run again.
     """
-    waiting, running, ended = list(jobs), [], []  # type: list[Job], list[_Running], list[Ended]
+    waiting, running, ended = list(jobs), [], []  # type: list[Job], list[_Running], list[FinishedJob]
 
     def end(job: Job, seconds: float, error: str | None) -> None:
-        ended.append(Ended(job, seconds, error))
+        ended.append(FinishedJob(job, seconds, error))
         tell(ended[-1])
 
     try:
@@ -95,12 +95,12 @@ def run_jobs(
     return ended
 
 
-def _ready(waiting: Sequence[Job], ended: Sequence[Ended], free: int) -> list[Job]:
+def _ready(waiting: Sequence[Job], ended: Sequence[FinishedJob], free: int) -> list[Job]:
     done = {each.job.name for each in ended if each.error is None}
     return [job for job in waiting if job.after is None or job.after in done][: max(free, 0)]
 
 
-def _hopeless(waiting: Sequence[Job], ended: Sequence[Ended]) -> list[Job]:
+def _hopeless(waiting: Sequence[Job], ended: Sequence[FinishedJob]) -> list[Job]:
     failed = {each.job.name for each in ended if each.error is not None}
     return [job for job in waiting if job.after in failed]
 

@@ -32,13 +32,14 @@ from pyelmo.errors import ConfigError, InputError, NotFoundError, OutputError
 from pyelmo.formats import bundled, resolve
 from pyelmo.formats.pretrained import read_json
 from pyelmo.recipes import read_settings, read_toml, recipe_path
-from pyelmo.tasks.harness.task import TaskRecipe, find
+from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.task import find_task
 
 _NAME = re.compile(r"[\w.+-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RunOptions:
     """How a run differs from others of its set: the options of `elmo task train`."""
 
     name: str
@@ -57,7 +58,7 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
+class RunSetInfo:
     """What all runs of a set share."""
 
     task: str
@@ -68,13 +69,13 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run to be made."""
 
     name: str  # of its folder
     task: str
     data: tuple[str, ...]
-    options: Options
+    options: RunOptions
     recipe: TaskRecipe
     recipe_source: str | None
 
@@ -109,11 +110,11 @@ class RunSet:
     """Runs on the same data; the first is the baseline."""
 
     name: str
-    head: Head
-    runs: tuple[Planned, ...]
+    head: RunSetInfo
+    runs: tuple[PlannedRun, ...]
 
     @property
-    def row(self) -> Planned | None:
+    def row(self) -> PlannedRun | None:
         """The run beside the baseline in Table 1: that which is marked, or the first with an encoder."""
         marked = [run for run in self.runs[1:] if run.options.row]
         plain = [run for run in self.runs[1:] if run.encoder and run.options.fraction == 1]
@@ -147,15 +148,15 @@ def _tables(values: dict[str, Any], name: str, where: str) -> list[dict[str, Any
 
 def _read_set(values: dict[str, Any], number: int, folder: Path) -> RunSet:
     where = f"set {values.get('name') or values.get('task') or number}"
-    own = {field.name for field in fields(Head)}
-    shared = {field.name for field in fields(Options)} - {"name", "penalty", "row"} | {"lambda"}
+    own = {field.name for field in fields(RunSetInfo)}
+    shared = {field.name for field in fields(RunOptions)} - {"name", "penalty", "row"} | {"lambda"}
     for key in values:
         if key not in own | shared | {"run"}:
             raise ConfigError(f"{where}: {key}: no such setting. {nearest(key, own | shared | {'run'})}")
-    head = from_dict(Head, {key: value for key, value in values.items() if key in own}, f"{where}: ")
+    head = from_dict(RunSetInfo, {key: value for key, value in values.items() if key in own}, f"{where}: ")
     if not 2 <= len(head.data) <= 3:
         raise ConfigError(f"{where}: data: give two files or three (train, dev, test), got {len(head.data)}")
-    find(head.task)
+    find_task(head.task)
     defaults = {key: value for key, value in values.items() if key in shared}
     runs = [
         planned
@@ -167,7 +168,9 @@ def _read_set(values: dict[str, Any], number: int, folder: Path) -> RunSet:
     return RunSet(head.name or head.task, head, tuple(runs))
 
 
-def _read_runs(head: Head, defaults: dict[str, Any], values: dict[str, Any], where: str, folder: Path) -> list[Planned]:
+def _read_runs(
+    head: RunSetInfo, defaults: dict[str, Any], values: dict[str, Any], where: str, folder: Path
+) -> list[PlannedRun]:
     shared, own = (each.get("set", []) for each in (defaults, values))
     if not (isinstance(shared, list) and isinstance(own, list)):
         raise ConfigError(f"{where}: set: expected a list of changes such as training.batch=40")
@@ -176,7 +179,7 @@ def _read_runs(head: Head, defaults: dict[str, Any], values: dict[str, Any], whe
         raise ConfigError(f"{where}: penalty: no such setting. Did you mean 'lambda'?")
     if "lambda" in merged:
         merged["penalty"] = merged.pop("lambda")
-    options = from_dict(Options, merged, f"{where}: ")
+    options = from_dict(RunOptions, merged, f"{where}: ")
     shares = options.fractions or (options.fraction,)
     if options.seeds < 1 or not all(0 < share <= 1 for share in shares):
         raise ConfigError(f"{where}: seeds must be 1 or more and fractions above 0 and at most 1")
@@ -186,7 +189,7 @@ def _read_runs(head: Head, defaults: dict[str, Any], values: dict[str, Any], whe
     settings = [f"elmo.{name}={value}" for name, value in given.items() if value is not None]
     try:
         recipe = read_settings(
-            find(head.task).recipe, recipe_source or head.task, [*settings, *options.set], group="task"
+            find_task(head.task).recipe, recipe_source or head.task, [*settings, *options.set], group="task"
         )
     except (ConfigError, NotFoundError) as error:
         raise ConfigError(f"{where}: {error}") from error
@@ -197,7 +200,7 @@ def _read_runs(head: Head, defaults: dict[str, Any], values: dict[str, Any], whe
         name = "-".join([head.name or head.task, options.name, *([f"{share:g}"] if options.fractions else [])])
         if not _NAME.fullmatch(name) or name in ("logs", "cache"):
             raise ConfigError(f"{where}: {name!r} cannot name a folder; use letters, digits, '.', '_', '+' and '-'")
-        runs.append(Planned(name, head.task, head.data, replace(options, fraction=share), recipe, recipe_source))
+        runs.append(PlannedRun(name, head.task, head.data, replace(options, fraction=share), recipe, recipe_source))
     return runs
 
 
@@ -214,7 +217,7 @@ def choose(sets: Sequence[RunSet], only: Sequence[str]) -> list[RunSet]:
     return chosen
 
 
-def check_files(runs: Sequence[Planned], data: Path) -> None:
+def check_files(runs: Sequence[PlannedRun], data: Path) -> None:
     """One error for all files that are missing."""
     missing: dict[str, None] = {}
     for run in runs:
@@ -230,7 +233,7 @@ def _exists(path: Path) -> bool:
     return path.exists() or resolve.is_checkpoint_prefix(path)
 
 
-def check_made(run: Planned, output: Path) -> None:
+def check_made(run: PlannedRun, output: Path) -> None:
     """A folder that is there already must be of the same run: its finished seeds are not trained again."""
     if not (output / run.name / "run.json").is_file():
         return

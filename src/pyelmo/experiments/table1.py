@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from pyelmo.errors import FormatError, NotFoundError, PyelmoError
-from pyelmo.experiments.jobs import Ended, Job, run_jobs
-from pyelmo.experiments.plans import Planned, RunSet, check_files, check_made
+from pyelmo.experiments.jobs import FinishedJob, Job, run_jobs
+from pyelmo.experiments.plans import PlannedRun, RunSet, check_files, check_made
 from pyelmo.files import write_text
-from pyelmo.tasks.compare import table
-from pyelmo.tasks.compare.table import TableRow, TaskRun
-from pyelmo.tasks.harness.experiment import RESULT
-from pyelmo.tasks.harness.task import find
+from pyelmo.tasks.compare import comparison
+from pyelmo.tasks.compare.comparison import ComparisonRow, TaskRun
+from pyelmo.tasks.harness.run import RESULT
+from pyelmo.tasks.harness.task import find_task
 
 LOGS, NAME = "logs", "table1"
-# The paper's baseline and its score with ELMo; the relative improvement and the set are the task's (`Task.paper`).
+# The paper's baseline and its score with ELMo. Each task holds the error reduction and the data set.
 PAPER = {
     "qa": ("81.1", "85.8"),
     "nli": ("88.0", "88.7 ± 0.17"),
@@ -44,10 +44,10 @@ _HEAD = (
 
 
 @dataclass(frozen=True)
-class Seed:
+class SeedRun:
     """One training of a run."""
 
-    run: Planned
+    run: PlannedRun
     number: int
 
     @property
@@ -59,7 +59,7 @@ class Seed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class JobSettings:
     """Where and how the processes run."""
 
     data: Path
@@ -73,17 +73,17 @@ class Setting:
 
 def make_runs(
     sets: Sequence[RunSet],
-    setting: Setting,
+    setting: JobSettings,
     *,
     begin: Callable[[int], None] = lambda count: None,
-    tell: Callable[[Ended, Seed | None], None] = lambda ended, seed: None,
-) -> list[Ended]:
+    tell: Callable[[FinishedJob, SeedRun | None], None] = lambda ended, seed: None,
+) -> list[FinishedJob]:
     """Train every seed that is not finished; gives those that failed. `begin` hears how many jobs there are."""
     runs = [run for each in sets for run in each.runs]
     check_files(runs, setting.data)
     for run in runs:
         check_made(run, setting.output)
-    seeds = [Seed(run, number) for run in runs for number in range(1, run.options.seeds + 1)]
+    seeds = [SeedRun(run, number) for run in runs for number in range(1, run.options.seeds + 1)]
     wanted = {seed.name: seed for seed in seeds if not seed.result(setting.output).is_file()}
     jobs = plan_jobs(list(wanted.values()), setting)
     begin(len(jobs))
@@ -96,7 +96,7 @@ def make_runs(
     return [each for each in found if each.error is not None]
 
 
-def plan_jobs(seeds: Sequence[Seed], setting: Setting) -> list[Job]:
+def plan_jobs(seeds: Sequence[SeedRun], setting: JobSettings) -> list[Job]:
     """A process for each seed, and before the first that needs vectors of an encoder one that only embeds them."""
     jobs: list[Job] = []
     embedding: dict[str | None, str | None] = {None: None}  # what vectors are read -> the job that embeds them
@@ -115,14 +115,14 @@ def plan_jobs(seeds: Sequence[Seed], setting: Setting) -> list[Job]:
     return jobs
 
 
-def _stamp(run: Planned, key: str, data: Path) -> str:
+def _stamp(run: PlannedRun, key: str, data: Path) -> str:
     """Stands for what was embedded: other files of the same names are embedded again."""
-    paths = [file for name in run.data for file in find(run.task).files(data / name, _located(run, data))]
+    paths = [file for name in run.data for file in find_task(run.task).data_files(data / name, _located(run, data))]
     state = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     return hashlib.sha256(f"{key} {state}".encode()).hexdigest()[:12]
 
 
-def _located(run: Planned, data: Path) -> Any:
+def _located(run: PlannedRun, data: Path) -> Any:
     """The data settings with the folder of documents as it is seen from here."""
     settings: Any = run.recipe.data
     folder = getattr(settings, "folder", None)
@@ -134,18 +134,18 @@ def finished(sets: Sequence[RunSet], output: Path) -> tuple[dict[str, TaskRun], 
     found: dict[str, TaskRun] = {}
     missing: list[str] = []
     for run in (run for each in sets for run in each.runs):
-        seeds = [Seed(run, number) for number in range(1, run.options.seeds + 1)]
+        seeds = [SeedRun(run, number) for number in range(1, run.options.seeds + 1)]
         lacking = [seed.number for seed in seeds if not seed.result(output).is_file()]
         missing += [f"{run.name} (seed {', '.join(map(str, lacking))})"] if lacking else []
         try:
-            found[run.name] = table.read_run(output / run.name)
+            found[run.name] = comparison.read_run(output / run.name)
         except (NotFoundError, FormatError):
             if len(lacking) < len(seeds):
                 raise
     return found, missing
 
 
-def write(sets: Sequence[RunSet], output: Path, *, resamples: int = table.RESAMPLES) -> list[Path]:
+def write(sets: Sequence[RunSet], output: Path, *, resamples: int = comparison.RESAMPLES) -> list[Path]:
     """Table 1 and the tables of all sets from the runs that are there."""
     found, missing = finished(sets, output)
     if not found:
@@ -155,18 +155,18 @@ def write(sets: Sequence[RunSet], output: Path, *, resamples: int = table.RESAMP
         runs = [found[run.name] for run in each.runs if run.name in found]
         if not runs:
             continue
-        rows = table.rows(runs, resamples=resamples)
+        rows = comparison.rows(runs, resamples=resamples)
         all_rows[each.name] = [asdict(row) for row in rows]
         first.append(_row(each, {row.run: row for row in rows}))
-        page = f"## {each.name}\n\n{table.markdown(rows)}"
-        if picture := table.curve_picture(rows):
+        page = f"## {each.name}\n\n{comparison.markdown(rows)}"
+        if picture := comparison.curve_picture(rows):
             written.append(output / f"{NAME}-{each.name}-curve.svg")
             write_text(written[-1], picture)
             page += f"\n![the score by the amount of data]({written[-1].name})\n"
         pages.append(page)
         drawn += [found[each.row.name]] if each.row and each.row.name in found else []
     head = "# Table 1\n\n" + markdown(first)
-    if picture := table.layers_picture(drawn):
+    if picture := comparison.layers_picture(drawn):
         written.append(output / f"{NAME}.svg")
         write_text(written[-1], picture)
         head += f"\n![the learnt weights of the layers]({written[-1].name})\n"
@@ -177,9 +177,9 @@ def write(sets: Sequence[RunSet], output: Path, *, resamples: int = table.RESAMP
     return [output / f"{NAME}.md", output / f"{NAME}.json", *written]
 
 
-def _row(each: RunSet, rows: dict[str, TableRow]) -> dict[str, Any]:
+def _row(each: RunSet, rows: dict[str, ComparisonRow]) -> dict[str, Any]:
     """A row of Table 1. What is not there yet is None."""
-    task = find(each.head.task)
+    task = find_task(each.head.task)
     base = rows.get(each.runs[0].name)
     elmo = rows.get(each.row.name) if each.row else None
     compared = base is not None and elmo is not None and elmo.absolute is not None
@@ -195,11 +195,11 @@ def _row(each: RunSet, rows: dict[str, TableRow]) -> dict[str, Any]:
         "absolute": elmo.absolute if elmo and compared else None,
         "relative": elmo.error_reduction if elmo and compared else None,
         "p": elmo.bootstrap.p if elmo and elmo.bootstrap and compared else None,
-        "paper": {"data": task.paper_set, **paper, "relative": task.paper} if each.head.paper else None,
+        "paper": {"data": task.paper_dataset, **paper, "relative": task.paper_reduction} if each.head.paper else None,
     }
 
 
-def _score(row: TableRow | None) -> dict[str, Any] | None:
+def _score(row: ComparisonRow | None) -> dict[str, Any] | None:
     return {"run": row.run, "score": row.score, "deviation": row.deviation, "seeds": row.seeds} if row else None
 
 
@@ -211,7 +211,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
         seeds = " and ".join(dict.fromkeys(str(score["seeds"]) for score in scores if score))
         cells = [
             row["task"], f"{row['data']}, {row['part']}", row["metric"], seeds,
-            *("" if score is None else table.number(score["score"], score["deviation"]) for score in scores),
+            *("" if score is None else comparison.number(score["score"], score["deviation"]) for score in scores),
             *("" if row[name] is None else form.format(row[name]) for name, form in _FORMS.items()),
             *((paper["data"], paper["baseline"], paper["elmo"], f"{paper['relative']:g} %") if paper else ("",) * 4),
         ]  # fmt: skip

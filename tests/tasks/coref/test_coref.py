@@ -16,8 +16,8 @@ from pyelmo.recipes import read_settings
 from pyelmo.tasks import load
 from pyelmo.tasks.coref import task as coref
 from pyelmo.tasks.coref.task import About, CorefRecipe, CorefSettings
-from pyelmo.tasks.harness.experiment import Plan, train
-from pyelmo.tasks.harness.task import Example, find
+from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.task import Example, find_task
 
 PEOPLE = [("Ann", "she"), ("Bob", "he"), ("Sue", "she"), ("Max", "he")]
 SMALL = [
@@ -47,9 +47,9 @@ def coref_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def plan(folder: Path, *changes: str, **options: object) -> Plan:
+def plan(folder: Path, *changes: str, **options: object) -> RunSettings:
     recipe = read_settings(CorefRecipe, "coref", [*SMALL, f"data.folder={folder / 'docs'}", *changes], group="task")
-    return Plan(task="coref", data=[folder / "docs", folder / "part.ids"], recipe=recipe, **options)
+    return RunSettings(task="coref", data=[folder / "docs", folder / "part.ids"], recipe=recipe, **options)
 
 
 @pytest.mark.parametrize("where", [None, "input", "output", "both"])
@@ -65,8 +65,8 @@ def test_documents_are_learnt_scored_and_found_in_raw_text(coref_data, ner_data,
         {"mean": 100, "muc": 100, "b3": 100, "ceafe": 100}
     )
     (found,) = model.predict(["Ann ran. She sat."])
-    assert model.task.show(found) == "[1 Ann] ran .\n[1 She] sat .\n1: Ann | She"
-    assert model.task.tell(found[0]) == {
+    assert model.task.format(found) == "[1 Ann] ran .\n[1 She] sat .\n1: Ann | She"
+    assert model.task.to_json(found[0]) == {
         "sentences": (("Ann", "ran", "."), ("She", "sat", ".")),
         "clusters": (((0, 1), (3, 4)),),
     }
@@ -117,7 +117,7 @@ def test_a_long_document_is_cut_to_a_stretch_with_what_is_left_of_its_clusters()
         begin = texts.index(found.texts[0])
         seen.add(begin)
         assert found.texts == texts[begin : begin + 3]
-        assert found.about == About(tuple(f"s{begin + n // 3}" for n in range(9)), "news")
+        assert found.metadata == About(tuple(f"s{begin + n // 3}" for n in range(9)), "news")
         words = [word for text in found.texts for word in text]
         kept = [[words[start:end] for start, end in cluster] for cluster in found.labels]
         everything = [word for text in texts for word in text]
@@ -133,14 +133,17 @@ def test_a_long_document_is_cut_to_a_stretch_with_what_is_left_of_its_clusters()
 def test_mentions_alone_in_their_cluster_are_scored_where_asked_for(tmp_path):
     path = tmp_path / "one.conll"
     path.write_text("# begin document\n0\tAnn\t(1)\n1\tsat\t_\n2\tshe\t(1)\n3\tit\t(2)\n# end document\n")
-    data = find("coref").recipe(data=coref.CorefData(format="ontogum", singletons=True)).data
+    data = find_task("coref").recipe(data=coref.CorefData(format="ontogum", singletons=True)).data
     assert coref.read(path, data, False)[0].labels == (((0, 1), (2, 3)), ((3, 4),))
     assert coref.read(path, coref.CorefData(format="ontogum"), False)[0].labels == (((0, 1), (2, 3)),)
 
 
 def test_mentions_within_mentions_are_shown_by_brackets_within_brackets():
     example = Example((("his", "mother", "left"), ("She", "ran")), (((0, 1), (4, 5)), ((0, 2), (3, 4))))
-    assert coref.show([example]) == "[2 [1 his] mother] left\n[2 She] [1 ran]\n1: his | ran\n2: his mother | She"
+    assert (
+        coref.format_examples([example])
+        == "[2 [1 his] mother] left\n[2 She] [1 ran]\n1: his | ran\n2: his mother | She"
+    )
 
 
 def test_impossible_sizes_are_told():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from pyelmo.tasks.harness.average import Average
+from pyelmo.tasks.harness.weight_average import WeightAverage
 
 
 def make():
@@ -18,7 +18,7 @@ def make():
 
 def test_the_mean_is_that_of_the_equation_and_of_trained_weights_alone():
     model = make()
-    average = Average(model, 0.5)
+    average = WeightAverage(model, 0.5)
     want = model.weight.detach().clone()
     for step in range(5):
         with torch.no_grad():
@@ -32,7 +32,7 @@ def test_the_mean_is_that_of_the_equation_and_of_trained_weights_alone():
 
 def test_the_model_has_the_means_for_a_while_and_its_own_weights_after_even_if_that_fails():
     model = make()
-    average = Average(model, 0.9)
+    average = WeightAverage(model, 0.9)
     with torch.no_grad():
         model.weight += 1
     own, mean = model.weight.detach().clone(), average.means["weight"].clone()
@@ -47,7 +47,7 @@ def test_the_model_has_the_means_for_a_while_and_its_own_weights_after_even_if_t
 
 def test_without_a_decay_nothing_is_kept():
     model = make()
-    average = Average(model, 0.0)
+    average = WeightAverage(model, 0.0)
     average.update(3)
     with average.used():
         assert torch.equal(model.weight, make().weight)

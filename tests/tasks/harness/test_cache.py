@@ -11,7 +11,7 @@ import torch
 from pyelmo.encoders.base import Loaded
 from pyelmo.encoders.registry import NamedEncoder
 from pyelmo.errors import InputError
-from pyelmo.tasks.harness.cache import cached, live
+from pyelmo.tasks.harness.layer_cache import cached, live
 
 SENTENCES = [("a", "bc"), ("def",), ("a", "bc"), ("x", "y", "z")]
 

@@ -25,15 +25,16 @@ from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, N
 from pyelmo.files import locked
 from pyelmo.recipes import read_settings, recipe_names
 from pyelmo.tasks import load
-from pyelmo.tasks.harness import fit
-from pyelmo.tasks.harness.experiment import some, train
+from pyelmo.tasks.harness import training_loop
+from pyelmo.tasks.harness.batching import epoch_batches, pad_ids
 from pyelmo.tasks.harness.model import TaskModel
-from pyelmo.tasks.harness.task import Example, find, padded
+from pyelmo.tasks.harness.run import some, train
+from pyelmo.tasks.harness.task import Example, find_task
 
 RUN = """
 import pickle, sys, torch
 torch.set_num_threads(int(sys.argv[3]))
-from pyelmo.tasks.harness.experiment import train
+from pyelmo.tasks.harness.run import train
 train(pickle.load(open(sys.argv[1], "rb")), sys.argv[2])
 """
 
@@ -76,7 +77,7 @@ def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
     assert found.words == ("Ann", "Lee", "lives", "in", "New", "York", ".")
     assert found.labels == ("B-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O")
     model = load(finished / "seed-1")
-    assert model.task.show([found]) == "[PER Ann Lee] lives in [LOC New York] ."
+    assert model.task.format([found]) == "[PER Ann Lee] lives in [LOC New York] ."
     result = json.loads((finished / "seed-1" / "result.json").read_text())
     assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
 
@@ -129,7 +130,7 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
 
     def stopped(name: str, call: int) -> None:
         """Start or go on, and stop at the n-th call of a function."""
-        original, calls = getattr(fit, name), []
+        original, calls = getattr(training_loop, name), []
 
         def stopping(*arguments):
             calls.append(name)
@@ -138,7 +139,7 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
             return original(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(fit, name, stopping)
+            patch.setattr(training_loop, name, stopping)
             with pytest.raises(KeyboardInterrupt):
                 train(wanted, tmp_path / "stopped")
 
@@ -269,17 +270,17 @@ def test_the_rate_is_halved_where_the_score_stands_still(ner_data, tmp_path):
 
 def test_batches_hold_every_example_once_and_like_lengths():
     lengths = np.random.default_rng(0).integers(1, 60, 1000).tolist()
-    batches = fit.epoch_batches(lengths, 10, 1, 0)
+    batches = epoch_batches(lengths, 10, 1, 0)
     assert sorted(row for batch in batches for row in batch) == list(range(1000))
     spread = [max(lengths[row] for row in batch) - min(lengths[row] for row in batch) for batch in batches]
     assert np.mean(spread) < 5
-    assert batches == fit.epoch_batches(lengths, 10, 1, 0)
-    assert batches != fit.epoch_batches(lengths, 10, 1, 1)
-    assert sorted(map(len, fit.epoch_batches([1] * 21, 10, 1, 0))) == [1, 10, 10]
+    assert batches == epoch_batches(lengths, 10, 1, 0)
+    assert batches != epoch_batches(lengths, 10, 1, 1)
+    assert sorted(map(len, epoch_batches([1] * 21, 10, 1, 0))) == [1, 10, 10]
 
 
 def test_numbers_of_words_are_rows_with_padding_after_them():
-    rows = padded(iter([5, 6, 7, 8]), [1, 0, 3], torch.device("cpu"), padding=-1)
+    rows = pad_ids(iter([5, 6, 7, 8]), [1, 0, 3], torch.device("cpu"), padding=-1)
     assert rows.tolist() == [[5, -1, -1], [-1, -1, -1], [6, 7, 8]]
 
 
@@ -337,7 +338,7 @@ def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
         data[part] = tmp_path / "bad.conll"
         train(plan(ner_data, data=data), tmp_path / "run")
 
-    with pytest.raises(FormatError, match="bad.conll: the label 'B-GPE' .* is none of the 5"):
+    with pytest.raises(FormatError, match="bad.conll: the label 'B-GPE' .* is not one of the 5"):
         trained("Rome\tB-GPE\n")
     with pytest.raises(FormatError, match="bad.conll, line 2: 1 columns, but 2"):
         trained("Rome\tB-LOC\nlost\n")
@@ -398,4 +399,4 @@ def test_a_truncated_model_and_another_encoder_are_noticed(finished, ner_data, t
 
 @pytest.mark.parametrize("name", recipe_names("task"))
 def test_every_task_recipe_in_the_box_parses(name):
-    assert read_settings(find(name.partition("-")[0]).recipe, name, group="task").training.batch > 0
+    assert read_settings(find_task(name.partition("-")[0]).recipe, name, group="task").training.batch > 0

@@ -14,13 +14,14 @@ from torch import nn
 from pyelmo.encoders.registry import NamedEncoder
 from pyelmo.errors import InputError
 from pyelmo.tasks import load
-from pyelmo.tasks.compare import table
+from pyelmo.tasks.compare import comparison
 from pyelmo.tasks.harness import task
-from pyelmo.tasks.harness.experiment import Plan, train
-from pyelmo.tasks.harness.fit import _tensor_cores
-from pyelmo.tasks.harness.metrics import SPANS, Metric, share
-from pyelmo.tasks.harness.model import length_batches
-from pyelmo.tasks.harness.task import Example, Task, TaskRecipe
+from pyelmo.tasks.harness.batching import length_batches
+from pyelmo.tasks.harness.metrics import SPAN_F1, Metric, percentage
+from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.task import Example, Task
+from pyelmo.tasks.harness.training_loop import _tensor_cores
 
 SEEN: list[tuple[bool, int, torch.Size]] = []  # in training or not, examples, shape of the mask
 
@@ -58,10 +59,10 @@ def read(path, data, training):
 
 
 TOY = {
-    "name": "toy", "paper": 1.0, "paper_set": "none", "recipe": ToyRecipe, "read": read, "learn": lambda examples: {},
+    "name": "toy", "paper": 1.0, "paper_dataset": "none", "recipe": ToyRecipe, "read": read, "learn": lambda examples: {},
     "build": Lengths, "show": lambda examples: str(examples[0].labels),
     "count": lambda example, given: (float(example.labels == given) / 2, 1.0),
-    "metric": Metric("halves", ("half", "of"), lambda sums: {"halves": share(sums[..., 0], sums[..., 1])}),
+    "metric": Metric("halves", ("half", "of"), lambda sums: {"halves": percentage(sums[..., 0], sums[..., 1])}),
 }  # fmt: skip
 
 
@@ -74,7 +75,7 @@ def toy(tmp_path, monkeypatch, ner_data):
         monkeypatch.setitem(sys.modules, "pyelmo.tasks.toy.task", SimpleNamespace(TASK=Task(**TOY | fields)))
         (tmp_path / "data").write_text("a b c|d|e f\na b c|d e|f\ng|h|a b c\n")
         settings = ToyRecipe(training=task.TrainingSettings(epochs=1, batch=3))
-        plan = Plan(task="toy", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+        plan = RunSettings(task="toy", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
         SEEN.clear()
         return train(plan, tmp_path / "run")[0]
 
@@ -85,7 +86,7 @@ def test_examples_of_several_texts_give_inputs_for_each_and_embed_them_once(toy,
     embedded: list[list[str]] = []
     embed = NamedEncoder.__call__
     monkeypatch.setattr(NamedEncoder, "__call__", lambda self, given: embedded.extend(given) or embed(self, given))
-    result = toy(texts=3, asks=("one", "two", "three"))
+    result = toy(texts_per_example=3, input_names=("one", "two", "three"))
     assert sorted(" ".join(words) for words in embedded) == ["a b c", "d", "d e", "e f", "f", "g", "h"]
     assert SEEN[:3] == [(True, 3, (3, 3)), (True, 3, (3, 2)), (True, 3, (3, 3))]
     assert result["dev"] == {"score": 50.0, "halves": 50.0, "half": 1.5, "of": 3}
@@ -105,7 +106,7 @@ def test_a_document_is_a_batch_and_only_training_sees_a_part_of_it(toy):
         start = int(random.integers(len(example.texts)))
         return Example(example.texts[start : start + 1], example.labels)
 
-    assert toy(texts=0, crop=crop)["dev"]["score"] == 50
+    assert toy(texts_per_example=0, crop=crop)["dev"]["score"] == 50
     training = [shape for train, examples, shape in SEEN if train and examples == 1]
     assert [shape[0] for shape in training] == [1, 1, 1]
     assert {(examples, tuple(shape)) for train, examples, shape in SEEN if not train} == {(1, (3, 3))}
@@ -123,12 +124,12 @@ def test_long_examples_are_answered_by_fewer_at_once():
 def test_the_bootstrap_resamples_any_metric():
     random = np.random.default_rng(0)
     first = np.stack([random.random(200), np.ones(200)], -1)[None]
-    means = Metric("mean", ("value", "of"), lambda sums: {"mean": share(sums[..., 0], sums[..., 1])})
+    means = Metric("mean", ("value", "of"), lambda sums: {"mean": percentage(sums[..., 0], sums[..., 1])})
     better = first + np.array([0.02, 0.0])
-    found = table.bootstrap(first, better, means, resamples=300)
+    found = comparison.bootstrap(first, better, means, resamples=300)
     assert (found.p, found.low, found.high) == (pytest.approx(1 / 301), pytest.approx(2), pytest.approx(2))
     spans = np.concatenate([(first > 0.5) * 1.0, np.ones((1, 200, 1))], -1)
-    assert table.bootstrap(spans, spans, SPANS, resamples=50).p == 1
+    assert comparison.bootstrap(spans, spans, SPAN_F1, resamples=50).p == 1
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cpu", "highest"), ("cuda", "high")])

@@ -10,8 +10,8 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pyelmo.model.recurrent import BiGru, BiLstm, VariationalDropout, gru_recurrence, pack
+from pyelmo.tasks.harness.batching import WordIdCache
 from pyelmo.tasks.harness.representation import WordIndex
-from pyelmo.tasks.harness.task import TextNumbers
 from pyelmo.tasks.ner.network import CharacterFeatures, CharacterRows, TaggerNetwork
 from pyelmo.tasks.sentiment.network import BcnNetwork
 from pyelmo.tasks.srl.network import SrlNetwork
@@ -275,10 +275,10 @@ def test_a_word_stands_in_the_table_by_itself_or_in_small_letters():
 
 def test_the_numbers_of_a_text_are_looked_up_once_until_too_many_are_kept(monkeypatch):
     asked: list[str] = []
-    numbers = TextNumbers(lambda word: asked.append(word) or len(word))
+    numbers = WordIdCache(lambda word: asked.append(word) or len(word))
     for _ in range(2):
         assert numbers([("The", "Cat"), ("is",), ("The", "Cat")]).tolist() == [3, 3, 2, 3, 3]
     assert asked == ["The", "Cat", "is"]
-    monkeypatch.setattr("pyelmo.tasks.harness.task.KEPT", 2)
+    monkeypatch.setattr("pyelmo.tasks.harness.batching.CACHED_WORDS", 2)
     assert numbers([("a",)]).tolist() == [1]
     assert (list(numbers.known), numbers.words) == ([("a",)], 1)  # the others are forgotten

@@ -9,10 +9,10 @@ import pytest
 from task_support import PAIRS, SST, recipe
 
 from pyelmo.tasks import load
-from pyelmo.tasks.harness.experiment import Plan, train
-from pyelmo.tasks.harness.metrics import ACCURACY, SPANS
+from pyelmo.tasks.harness.metrics import ACCURACY, SPAN_F1
+from pyelmo.tasks.harness.run import RunSettings, train
 from pyelmo.tasks.harness.task import Example
-from pyelmo.tasks.labels import classes
+from pyelmo.tasks.labels import classification
 from pyelmo.tasks.ner import task as ner
 from pyelmo.tasks.srl import task as srl
 
@@ -36,7 +36,7 @@ LEARNS = [  # entailment in a few epochs
 
 def run(tmp_path: Path, name: str, text: str, *changes: str) -> Path:
     (tmp_path / "data").write_text(text, "utf-8")
-    plan = Plan(task=name, data=[tmp_path / "data"] * 2, recipe=recipe(name, *changes))
+    plan = RunSettings(task=name, data=[tmp_path / "data"] * 2, recipe=recipe(name, *changes))
     train(plan, tmp_path / "run")
     return tmp_path / "run"
 
@@ -52,7 +52,7 @@ def test_sentiment_of_trees_with_and_without_phrases(tmp_path, ner_data):
         "data.binary=true",
     ]
     model = load(run(tmp_path, "sentiment", SST, *changes))
-    assert [model.task.show(found) for found in model.predict(["A great film", "A dull film"])] == [
+    assert [model.task.format(found) for found in model.predict(["A great film", "A dull film"])] == [
         "1: A great film",
         "0: A dull film",
     ]
@@ -71,12 +71,12 @@ def test_sentiment_of_korean_reviews_one_of_them_empty(tmp_path):
 def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
     (tmp_path / "data").write_text(ROLES, "utf-8")
     settings = recipe("srl", "network.hidden=12", "network.layers=2", "network.flag=4", f"elmo.where={where}")
-    plan = Plan(task="srl", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+    plan = RunSettings(task="srl", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
     train(plan, tmp_path / "run")
     model = load(tmp_path / "run")
     assert model.vocabularies["predicates"] == ("ate", "saw")
     (found,) = model.predict(["Bob saw fish"])
-    assert model.task.show(found) == "[ARG0 Bob] [V saw] [ARG1 fish]"
+    assert model.task.format(found) == "[ARG0 Bob] [V saw] [ARG1 fish]"
     assert model.predict(["Nothing here"]) == [[]]
 
 
@@ -84,12 +84,12 @@ def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
 def test_entailment_of_a_premise_and_a_hypothesis(tmp_path, ner_data, where):
     (tmp_path / "data").write_text(PAIRS * 4, "utf-8")
     settings = recipe("nli", *LEARNS, f"elmo.where={where}")
-    plan = Plan(task="nli", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
+    plan = RunSettings(task="nli", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
     (result,) = train(plan, tmp_path / "run")
     assert (result["dev"]["score"], result["dev"]["accuracy"], result["dev"]["of"]) == (100, 100, 36)
     model = load(tmp_path / "run")
     found = model.predict([("The dog sleeps.", "A dog is awake."), ("The man sleeps.", "A man is asleep.")])
-    assert [model.task.show(each) for each in found] == [
+    assert [model.task.format(each) for each in found] == [
         "contradiction: The dog sleeps . -> A dog is awake .",
         "entailment: The man sleeps . -> A man is asleep .",
     ]
@@ -101,14 +101,14 @@ def test_counts_add_up_to_the_metric():
 
     assert counted(ner, ("B-PER", "I-PER", "O"), ("B-PER", "O", "B-LOC")) == (0, 2, 1)
     assert counted(srl, ("B-V", "B-ARG1", "O"), ("B-V", "B-ARG1", "B-ARG2")) == (1, 2, 1)
-    assert [counted(classes, ("1",), given) for given in (("1",), ("0",))] == [(1, 1), (0, 1)]
-    found = SPANS.score([(0, 2, 1), (1, 2, 1)])
+    assert [counted(classification, ("1",), given) for given in (("1",), ("0",))] == [(1, 1), (0, 1)]
+    found = SPAN_F1.score([(0, 2, 1), (1, 2, 1)])
     assert found.figures == {"f1": pytest.approx(100 / 3), "precision": 25, "recall": 50}
     assert (found.main, found.sums) == (found.figures["f1"], {"right": 1, "found": 4, "gold": 2})
     assert str(found) == "precision 25.00, recall 50.00, f1 33.33"
-    assert SPANS.score([(0, 0, 0)]).main == 0
+    assert SPAN_F1.score([(0, 0, 0)]).main == 0
     assert ACCURACY.score([(1, 1), (0, 1)]).figures == {"accuracy": 50}
 
 
 def test_both_labels_of_a_kind_are_known_where_only_one_was_seen():
-    assert ner.learn([Example((("Rome",),), ("B-LOC",))])["labels"] == ("O", "B-LOC", "I-LOC")
+    assert ner.build_vocabularies([Example((("Rome",),), ("B-LOC",))])["labels"] == ("O", "B-LOC", "I-LOC")

@@ -11,8 +11,8 @@ import torch
 from pyelmo import kernels
 from pyelmo.recipes import read_settings
 from pyelmo.tasks.harness.model import TaskModel
-from pyelmo.tasks.harness.representation import Shape
-from pyelmo.tasks.harness.task import find
+from pyelmo.tasks.harness.representation import EncoderShape
+from pyelmo.tasks.harness.task import find_task
 
 QUESTION = {"question": "Who ran?", "answers": [{"text": "Ann"}]}
 FILES = {
@@ -37,12 +37,12 @@ def test_a_step_of_training_waits_for_nothing(name, tmp_path, monkeypatch):
     monkeypatch.setattr(kernels, "compute_type", lambda example: example.dtype)
     monkeypatch.setattr(torch, "autocast", NoCast)
     (tmp_path / "data").write_text(FILES[name])
-    task = find(name)
+    task = find_task(name)
     recipe = read_settings(task.recipe, name, ["elmo.where=both"], group="task")
     examples = task.read(tmp_path / "data", recipe.data, True)
     words = tuple({word for example in examples for text in example.texts for word in text})
-    vocabularies = {**task.learn(examples), "words": words}
-    model = TaskModel(task, recipe, vocabularies, torch.zeros(len(words) + 1, 4), Shape(3, 8)).to("meta")
+    vocabularies = {**task.build_vocabularies(examples), "words": words}
+    model = TaskModel(task, recipe, vocabularies, torch.zeros(len(words) + 1, 4), EncoderShape(3, 8)).to("meta")
     model.layers = lambda texts: torch.zeros(3, len(texts), max(map(len, texts)), 8, device="meta")
     model.train().loss(examples).backward()
     assert all(parameter.grad is not None for parameter in model.network.parameters())

@@ -13,7 +13,7 @@ from pyelmo.tasks.labels.spans import (
     SCHEMES,
     Span,
     SpanCounts,
-    SpanTotals,
+    SpanCountsByLabel,
     convert,
     count_arguments,
     count_spans,
@@ -104,14 +104,14 @@ def test_a_span_is_right_with_its_bounds_and_its_label_and_sentences_add_up():
     first = count_spans(
         [Span(0, 2, LOC), Span(3, 4, PER), Span(5, 7, PER)], [Span(0, 2, LOC), Span(3, 5, PER), Span(5, 7, LOC)]
     )
-    assert first.by_label == {LOC: SpanTotals(1, 2, 1), PER: SpanTotals(0, 1, 2)}
+    assert first.by_label == {LOC: SpanCounts(1, 2, 1), PER: SpanCounts(0, 1, 2)}
     second = count_spans([Span(0, 1, PER)], [Span(0, 1, PER)])
     total = first + second
-    assert total.by_label == {LOC: SpanTotals(1, 2, 1), PER: SpanTotals(1, 2, 3)}
-    assert total.all == SpanTotals(2, 4, 4)
+    assert total.by_label == {LOC: SpanCounts(1, 2, 1), PER: SpanCounts(1, 2, 3)}
+    assert total.all == SpanCounts(2, 4, 4)
     assert (total.all.precision, total.all.recall, total.all.f1) == (50.0, 50.0, 50.0)
     assert total.by_label[LOC].f1 == pytest.approx(200 * 0.5 / 1.5)
-    assert sum([first, second], SpanCounts()) == total
+    assert sum([first, second], SpanCountsByLabel()) == total
 
 
 def conlleval(gold, found):
@@ -136,7 +136,7 @@ def conlleval(gold, found):
         if gold_begins and found_begins and gold_here[1:] == found_here[1:]:
             inside = True
         gold_count, found_count = gold_count + gold_begins, found_count + found_begins
-    return SpanTotals(right, found_count, gold_count)
+    return SpanCounts(right, found_count, gold_count)
 
 
 TAGS = st.sampled_from(["O", "B-LOC", "I-LOC", "B-PER", "I-PER"])
@@ -150,8 +150,8 @@ def test_any_tags_are_counted_as_conlleval_counts_them_word_by_word(pairs):
 
 
 def test_nothing_found_and_nothing_to_find_is_zero():
-    assert (SpanTotals().precision, SpanTotals().recall, SpanTotals().f1) == (0.0, 0.0, 0.0)
-    assert count_spans([], []).all == SpanTotals()
+    assert (SpanCounts().precision, SpanCounts().recall, SpanCounts().f1) == (0.0, 0.0, 0.0)
+    assert count_spans([], []).all == SpanCounts()
 
 
 def spans(text):
@@ -193,11 +193,11 @@ def spans(text):
     ],
 )
 def test_arguments_are_counted_as_the_scorer_of_conll_2005_counts_them(gold, found, right, found_count, gold_count):
-    assert count_arguments(spans(gold), spans(found)).all == SpanTotals(right, found_count, gold_count)
+    assert count_arguments(spans(gold), spans(found)).all == SpanCounts(right, found_count, gold_count)
 
 
 def test_arguments_are_told_apart_by_label_and_an_argument_in_pieces_counts_for_its_label():
     counts = count_arguments(spans("A1 R-A1 V C-A1 AM-TMP"), spans("A1 R-A1 V C-A1 AM-LOC"))
     assert counts.by_label == {
-        "A1": SpanTotals(1, 1, 1), "AM-LOC": SpanTotals(0, 1, 0), "AM-TMP": SpanTotals(0, 0, 1), "R-A1": SpanTotals(1, 1, 1)
+        "A1": SpanCounts(1, 1, 1), "AM-LOC": SpanCounts(0, 1, 0), "AM-TMP": SpanCounts(0, 0, 1), "R-A1": SpanCounts(1, 1, 1)
     }  # fmt: skip

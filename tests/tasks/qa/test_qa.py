@@ -12,8 +12,9 @@ from pyelmo.errors import ConfigError, InputError
 from pyelmo.recipes import read_settings
 from pyelmo.tasks import load
 from pyelmo.tasks.compare import ensemble
-from pyelmo.tasks.harness.experiment import Plan, train
-from pyelmo.tasks.harness.task import Example, TaskRecipe, find
+from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.task import Example, find_task
 from pyelmo.tasks.qa import task as qa
 from pyelmo.tasks.qa.data import split_passage
 from pyelmo.text.tokens import split_words
@@ -39,12 +40,12 @@ def squad() -> str:
 
 
 def recipe(*changes: str) -> TaskRecipe:
-    return read_settings(find("qa").recipe, "qa", [*SMALL, *changes], group="task")
+    return read_settings(find_task("qa").recipe, "qa", [*SMALL, *changes], group="task")
 
 
 def run(tmp_path: Path, *changes: str, text: str | None = None, **options: object) -> Path:
     (tmp_path / "data.json").write_text(text or squad(), "utf-8")
-    plan = Plan(task="qa", data=[tmp_path / "data.json"] * 2, recipe=recipe(*changes), **options)
+    plan = RunSettings(task="qa", data=[tmp_path / "data.json"] * 2, recipe=recipe(*changes), **options)
     train(plan, tmp_path / "run")
     return tmp_path / "run"
 
@@ -64,7 +65,7 @@ def test_a_model_answers_with_the_passage_s_own_letters(trained):
     found, words, who = (answers[0] for answers in model.predict(asked))
     answer, start = found.labels
     assert (answer.removesuffix("."), start) == ("New\n York", 14)  # the score is blind for a full stop
-    assert (model.task.show([found]), model.task.tell(found)) == (answer, {"answer": answer, "start": 14})
+    assert (model.task.format([found]), model.task.to_json(found)) == (answer, {"answer": answer, "start": 14})
     assert (words.labels[0].removesuffix(" ."), words.labels[1], who.labels) == ("New York", 13, ("Bob", 0))
 
 
@@ -125,7 +126,7 @@ def test_korean_answers_are_scored_by_characters(tmp_path):
     text = json.dumps({"data": [{"paragraphs": [{"context": f"임수경 {word} 왔다.", "qas": qas} for word in "가나"]}]})
     output = run(tmp_path, "training.epochs=1", "data.format=korquad", "data.language=ko", text=text)
     (found,) = load(output).predict([("임수경 왔다.", "누가 왔나?")])
-    assert found[0].about.scheme == "korquad"
+    assert found[0].metadata.scheme == "korquad"
     about = qa.Asked(split_passage("임수경을", "ko"), "korquad")
     assert qa.count(Example((), ("임수경",), about), ("임수경을", 0)) == (0, pytest.approx(6 / 7), 1)
 

@@ -13,9 +13,9 @@ from pyelmo.cli.train.pretrain import check_device
 from pyelmo.errors import InputError, PyelmoError
 
 if TYPE_CHECKING:
-    from pyelmo.experiments.jobs import Ended
+    from pyelmo.experiments.jobs import FinishedJob
     from pyelmo.experiments.plans import RunSet
-    from pyelmo.experiments.table1 import Seed, Setting
+    from pyelmo.experiments.table1 import JobSettings, SeedRun
 
 HELP = "make all runs of a plan and the paper's Table 1 of them; the same command again goes on where it stopped"
 EXAMPLE = "elmo task table1 plan.toml --data . -o out --jobs 2"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from pyelmo.experiments import table1
     from pyelmo.experiments.plans import choose, read_plan
-    from pyelmo.tasks.harness.experiment import CACHE
+    from pyelmo.tasks.harness.run import CACHE
 
     for name, least in {"jobs": 0, "threads": 1, "seeds": 1}.items():
         if getattr(args, name) is not None and getattr(args, name) < least:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     if args.seeds:
         sets = [_with_seeds(each, args.seeds) for each in sets]
     output, threads = Path(args.output).resolve(), args.threads or max(1, _cores() // max(args.jobs, 1))
-    setting = table1.Setting(
+    setting = table1.JobSettings(
         data=Path(args.data).resolve(), output=output, cache=Path(args.cache or output / CACHE).resolve(),
         device=check_device(args.device) or "cpu", jobs=args.jobs, threads=threads,
     )  # fmt: skip
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         raise PyelmoError(f"{len(failed)} jobs failed: {names}. See {output / table1.LOGS}; the same command goes on.")
 
 
-def _make(chosen: list[RunSet], setting: Setting, *, quiet: bool) -> list[Ended]:
+def _make(chosen: list[RunSet], setting: JobSettings, *, quiet: bool) -> list[FinishedJob]:
     from tqdm import tqdm
 
     from pyelmo.experiments import table1
@@ -78,7 +78,7 @@ def _make(chosen: list[RunSet], setting: Setting, *, quiet: bool) -> list[Ended]
         def begin(count: int) -> None:
             bar.reset(total=count)
 
-        def tell(ended: Ended, seed: Seed | None) -> None:
+        def tell(ended: FinishedJob, seed: SeedRun | None) -> None:
             bar.update()
             if ended.error is not None or not quiet:
                 tqdm.write(_line(ended, seed, setting.output), file=sys.stderr)
@@ -86,11 +86,11 @@ def _make(chosen: list[RunSet], setting: Setting, *, quiet: bool) -> list[Ended]
         return table1.make_runs(chosen, setting, begin=begin, tell=tell)
 
 
-def _line(ended: Ended, seed: Seed | None, output: Path) -> str:
+def _line(ended: FinishedJob, seed: SeedRun | None, output: Path) -> str:
     """What is known of a job that has ended."""
     from pyelmo.formats.pretrained import read_json
-    from pyelmo.tasks.harness.metrics import main_figure
-    from pyelmo.tasks.harness.task import find
+    from pyelmo.tasks.harness.metrics import main_score
+    from pyelmo.tasks.harness.task import find_task
 
     name = f"{seed.run.name} | seed {seed.number}" if seed else ended.job.name
     if ended.error is not None:
@@ -99,8 +99,8 @@ def _line(ended: Ended, seed: Seed | None, output: Path) -> str:
         return f"{name} | {ended.seconds:.0f} s"
     result = read_json(seed.result(output))
     part = "test" if "test" in result else "dev"
-    metric = find(seed.run.task).metric.name
-    return f"{name} | {part} {metric} {main_figure(result[part]):.2f} | {ended.seconds:.0f} s"
+    metric = find_task(seed.run.task).metric.name
+    return f"{name} | {part} {metric} {main_score(result[part]):.2f} | {ended.seconds:.0f} s"
 
 
 def _with_seeds(each: RunSet, count: int) -> RunSet:

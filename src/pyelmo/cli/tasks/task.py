@@ -85,17 +85,17 @@ def _train(args: argparse.Namespace) -> None:
     from pyelmo.experiments.jobs import begin_job
     from pyelmo.provenance import plain_command
     from pyelmo.recipes import read_settings
-    from pyelmo.tasks.harness.experiment import CACHE, Plan, embed, train
-    from pyelmo.tasks.harness.metrics import main_figure
-    from pyelmo.tasks.harness.task import find
+    from pyelmo.tasks.harness.metrics import main_score
+    from pyelmo.tasks.harness.run import CACHE, RunSettings, embed, train
+    from pyelmo.tasks.harness.task import find_task
 
     in_job = begin_job(args.device)
     bars = not in_job and not args.quiet  # a log is no place for them
-    kind = find(args.task).recipe
+    kind = find_task(args.task).recipe
     given = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
     changes = [f"{name}={str(value).lower()}" for name, value in given.items()]
     recipe = read_settings(kind, args.recipe or args.task, changes + args.set, group="task")
-    plan = Plan(
+    plan = RunSettings(
         task=args.task, data=args.data, recipe=recipe, encoder=None if args.encoder == "none" else args.encoder,
         vectors=args.vectors, fraction=args.fraction, seeds=args.seeds[1] or 1, first_seed=args.seeds[0],
     )  # fmt: skip
@@ -114,7 +114,7 @@ def _train(args: argparse.Namespace) -> None:
     except KeyboardInterrupt as stop:
         raise type(stop)(f"the same command goes on with {args.output}") from stop
     part = "test" if "test" in results[0] else "dev"
-    print(f"{args.output}: {part} {_scores(args.task, [main_figure(result[part]) for result in results])}")
+    print(f"{args.output}: {part} {_scores(args.task, [main_score(result[part]) for result in results])}")
 
 
 def _told(args: argparse.Namespace) -> list[str]:
@@ -144,10 +144,10 @@ def _seeds(text: str) -> tuple[int, int]:
 def _scores(task: str, scores: list[float]) -> str:
     import statistics
 
-    from pyelmo.tasks.harness.task import find
+    from pyelmo.tasks.harness.task import find_task
 
     deviation = f" ± {statistics.stdev(scores):.2f} over {len(scores)} seeds" if len(scores) > 1 else ""
-    return f"{find(task).metric.name} {statistics.fmean(scores):.2f}{deviation}"
+    return f"{find_task(task).metric.name} {statistics.fmean(scores):.2f}{deviation}"
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -198,17 +198,17 @@ def _predict(args: argparse.Namespace) -> None:
     if not (args.text or args.input or any(getattr(args, name) for name in _ASKED)):
         raise InputError("no sentence was given; name some, or a file with --input")
     model = load(args.model, encoder=args.encoder, device=check_device(args.device) or "cpu")
-    names = model.task.asks
+    names = model.task.input_names
     questions = _questions(args, model.task.name, names)
     for question, examples in zip(questions, model.predict(questions), strict=True):
         if not args.json:
-            print(model.task.show(examples) or question)
+            print(model.task.format(examples) or question)
             continue
         if isinstance(question, str):
             about = {"text": question, "words": examples[0].words if examples else []}
         else:
             about = dict(zip(names, question, strict=True))
-        answers = [model.task.tell(each) for each in examples]
+        answers = [model.task.to_json(each) for each in examples]
         print(json.dumps({**about, "answers": answers}, ensure_ascii=False))
 
 
@@ -276,15 +276,15 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 def _table(args: argparse.Namespace) -> None:
     from dataclasses import asdict
 
-    from pyelmo.tasks.compare import table
+    from pyelmo.tasks.compare import comparison
 
-    runs = [table.read_run(folder) for folder in args.runs]
+    runs = [comparison.read_run(folder) for folder in args.runs]
     if args.output:
-        for path in table.write(runs, Path(args.output)):
+        for path in comparison.write(runs, Path(args.output)):
             print(f"{path}: written", file=sys.stderr)
         return
-    found = table.rows(runs)
-    print(json.dumps([asdict(row) for row in found], indent=1) if args.json else table.markdown(found), end="")
+    found = comparison.rows(runs)
+    print(json.dumps([asdict(row) for row in found], indent=1) if args.json else comparison.markdown(found), end="")
 
 
 _ACTIONS = {

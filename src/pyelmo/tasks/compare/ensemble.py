@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pyelmo.errors import InputError
 from pyelmo.files import write_text
-from pyelmo.tasks.compare.table import RESAMPLES, Bootstrap, bootstrap
+from pyelmo.tasks.compare.comparison import RESAMPLES, BootstrapResult, bootstrap
 from pyelmo.tasks.harness.metrics import Score
 from pyelmo.tasks.harness.model import TaskModel, find_model, load, seed_folders
 from pyelmo.tasks.harness.task import read_examples
@@ -31,7 +31,7 @@ class Ensemble:
     data: str
     members: dict[str, Score]
     score: Score
-    best: Bootstrap  # all together against the best member
+    best: BootstrapResult  # all together against the best member
 
 
 def member_folders(runs: Iterable[str | Path]) -> list[Path]:

@@ -20,7 +20,8 @@ from pyelmo.tasks.coref.data import Document, document_files, read_documents, so
 from pyelmo.tasks.coref.network import CorefNetwork, Ranking, gold_clusters
 from pyelmo.tasks.coref.scores import FIELDS, METRICS, count_clusters, f1, mean_f1
 from pyelmo.tasks.harness.metrics import Metric
-from pyelmo.tasks.harness.task import Answer, DataSettings, Example, Inputs, Raw, Sizes, Task, TaskRecipe, Vocabularies
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, TextOrWords, Vocabularies
 from pyelmo.tasks.ner.network import CharacterFeatures
 from pyelmo.text.characters import Bytes
 from pyelmo.text.tokens import split_sentences, split_words
@@ -81,12 +82,12 @@ def read(path: Path, data: CorefData, training: bool) -> list[Example]:
     ]
 
 
-def files(path: Path, data: CorefData) -> list[Path]:
+def data_files(path: Path, data: CorefData) -> list[Path]:
     return document_files(path, data.folder)
 
 
-def learn(examples: Sequence[Example]) -> Vocabularies:
-    return {"genres": tuple(sorted({example.about.genre for example in examples} - {""}))}
+def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
+    return {"genres": tuple(sorted({example.metadata.genre for example in examples} - {""}))}
 
 
 def crop(example: Example, recipe: CorefRecipe, random: np.random.Generator) -> Example:
@@ -102,14 +103,14 @@ def crop(example: Example, recipe: CorefRecipe, random: np.random.Generator) -> 
         tuple((start - first, stop - first) for start, stop in cluster if first <= start and stop <= end)
         for cluster in example.labels
     ]
-    about = About(example.about.speakers[first:end], example.about.genre)
+    about = About(example.metadata.speakers[first:end], example.metadata.genre)
     return Example(texts, tuple(cluster for cluster in clusters if len(cluster) > 1), about)
 
 
 class Ranker(nn.Module):
     """The clusters of one document."""
 
-    def __init__(self, recipe: CorefRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+    def __init__(self, recipe: CorefRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
         settings = recipe.network
         self.genres = {genre: number for number, genre in enumerate(vocabularies["genres"], 1)}
@@ -123,20 +124,20 @@ class Ranker(nn.Module):
             width=settings.width, ratio=settings.ratio, antecedents=settings.antecedents, dropout=settings.dropout,
         )  # fmt: skip
 
-    def loss(self, sentences: Inputs) -> Tensor:
+    def loss(self, sentences: NetworkInputs) -> Tensor:
         (example,) = sentences.examples
         ranking = self._ranking(sentences)
         rows = [(start, end - 1, n) for n, cluster in enumerate(example.labels, 1) for start, end in cluster]
         mentions = torch.tensor(rows, dtype=torch.long, device=sentences.mask.device).view(-1, 3)
         return ranking.loss(gold_clusters(ranking.spans, mentions, self.ranker.width, example.length))
 
-    def predict(self, sentences: Inputs) -> list[Answer]:
+    def predict(self, sentences: NetworkInputs) -> list[Prediction]:
         clusters = self._ranking(sentences).clusters()
         return [tuple(sorted(tuple((start, last + 1) for start, last in cluster) for cluster in clusters))]
 
-    def _ranking(self, sentences: Inputs) -> Ranking:
+    def _ranking(self, sentences: NetworkInputs) -> Ranking:
         (example,) = sentences.examples
-        vectors, mask, about = sentences.vectors, sentences.mask, example.about
+        vectors, mask, about = sentences.vectors, sentences.mask, example.metadata
         if self.characters is not None:
             vectors = torch.cat([vectors, self.characters.spell(example.texts, mask.device)], -1)
         output = None if sentences.output is None else self.dropout(sentences.output)
@@ -149,11 +150,11 @@ class Ranker(nn.Module):
         return found
 
 
-def count(example: Example, given: Answer) -> tuple[float, ...]:
+def count(example: Example, given: Prediction) -> tuple[float, ...]:
     return count_clusters(example.labels, given)
 
 
-def ask(texts: Sequence[Raw], data: CorefData, vocabularies: Vocabularies) -> list[Example]:
+def make_examples(texts: Sequence[TextOrWords], data: CorefData, vocabularies: Vocabularies) -> list[Example]:
     """A raw text by its lines and their sentences; of words, only the sentences are found."""
     (text,) = texts
     if not isinstance(text, str):
@@ -163,7 +164,7 @@ def ask(texts: Sequence[Raw], data: CorefData, vocabularies: Vocabularies) -> li
     return [Example(tuple(words for words in found if words), (), About())]
 
 
-def show(examples: Sequence[Example]) -> str:
+def format_examples(examples: Sequence[Example]) -> str:
     """A sentence a line with numbered brackets, then the mentions of each number."""
     (example,) = examples
     words = [word for text in example.texts for word in text]
@@ -180,7 +181,7 @@ def show(examples: Sequence[Example]) -> str:
     return "\n".join(lines)
 
 
-def tell(example: Example) -> dict[str, Any]:
+def to_json(example: Example) -> dict[str, Any]:
     return {"sentences": example.texts, "clusters": example.labels}
 
 
@@ -189,7 +190,20 @@ def figures(sums: Float64Array) -> dict[str, Float64Array]:
 
 
 TASK = Task(
-    name="coref", metric=Metric("mean F1 of MUC, B3 and CEAF", FIELDS, figures), paper=9.8, paper_set="OntoNotes",
-    recipe=CorefRecipe, read=read, files=files, learn=learn, build=Ranker, count=count, show=show, tell=tell,
-    asks=("document",), ask=ask, texts=0, crop=crop,
-)  # fmt: skip
+    name="coref",
+    metric=Metric("mean F1 of MUC, B3 and CEAF", FIELDS, figures),
+    paper_reduction=9.8,
+    paper_dataset="OntoNotes",
+    recipe=CorefRecipe,
+    read=read,
+    data_files=data_files,
+    build_vocabularies=build_vocabularies,
+    build_network=Ranker,
+    count=count,
+    format=format_examples,
+    to_json=to_json,
+    input_names=("document",),
+    make_examples=make_examples,
+    texts_per_example=0,
+    crop=crop,
+)

@@ -55,12 +55,12 @@ class Metric:
         return Score(figures, dict(zip(self.counts, numbers, strict=True)))
 
 
-def main_figure(part: Mapping[str, Any]) -> float:
+def main_score(part: Mapping[str, Any]) -> float:
     """The metric in a part of result.json; runs before there was `score` called it f1."""
     return float(part["score"] if "score" in part else part["f1"])
 
 
-def share(part: Float64Array, whole: Float64Array) -> Float64Array:
+def percentage(part: Float64Array, whole: Float64Array) -> Float64Array:
     """In percent; 0 of nothing."""
     found: Float64Array = 100 * part / np.where(whole > 0, whole, 1.0)
     return found
@@ -68,8 +68,12 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 def _spans(sums: Float64Array) -> dict[str, Float64Array]:
     right, found, gold = np.moveaxis(sums, -1, 0)
-    return {"f1": share(2 * right, found + gold), "precision": share(right, found), "recall": share(right, gold)}
+    return {
+        "f1": percentage(2 * right, found + gold),
+        "precision": percentage(right, found),
+        "recall": percentage(right, gold),
+    }
 
 
-SPANS = Metric("span F1", ("right", "found", "gold"), _spans)
-ACCURACY = Metric("accuracy", ("right", "of"), lambda sums: {"accuracy": share(sums[..., 0], sums[..., 1])})
+SPAN_F1 = Metric("span F1", ("right", "found", "gold"), _spans)
+ACCURACY = Metric("accuracy", ("right", "of"), lambda sums: {"accuracy": percentage(sums[..., 0], sums[..., 1])})

@@ -26,38 +26,37 @@ from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
 from pyelmo.formats.pretrained import SkipInit, read_json
 from pyelmo.tasks.harness import task as tasks
-from pyelmo.tasks.harness.cache import LayerSource, Words, live
-from pyelmo.tasks.harness.metrics import Score, main_figure
-from pyelmo.tasks.harness.representation import Representation, Shape, WordIndex, tuned
+from pyelmo.tasks.harness.batching import WordIdCache, length_batches, pad_ids
+from pyelmo.tasks.harness.layer_cache import LayerSource, live
+from pyelmo.tasks.harness.metrics import Score, main_score
+from pyelmo.tasks.harness.representation import EncoderShape, Representation, WordIndex, tuned
+from pyelmo.tasks.harness.settings import TaskRecipe
 from pyelmo.tasks.harness.task import (
-    Answer,
     Example,
-    Inputs,
-    Raw,
+    NetworkInputs,
+    Prediction,
     Task,
-    TaskRecipe,
-    TextNumbers,
+    TextOrWords,
     Vocabularies,
-    padded,
-    words_of,
+    Words,
+    split_text,
 )
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
 BATCH = 256  # examples answered at once
-LONG = 256  # words; of longer examples fewer at once, as attention takes memory by the square of their length
 
 
 class TaskModel(nn.Module):
     """Words, mixes and network; `layers` gives an encoder's layers: from a cache, live, or in training."""
 
     def __init__(
-        self, task: Task, recipe: TaskRecipe, vocabularies: Vocabularies, table: Tensor, shape: Shape | None
+        self, task: Task, recipe: TaskRecipe, vocabularies: Vocabularies, table: Tensor, shape: EncoderShape | None
     ) -> None:
         super().__init__()
         self.task, self.recipe, self.vocabularies, self.shape = task, recipe, vocabularies, shape
         self.representation = Representation(table, recipe.words, shape, recipe.elmo)
-        self.network = task.build(recipe, self.representation.sizes, vocabularies)
-        self.rows = TextNumbers(WordIndex(vocabularies["words"]).__getitem__)
+        self.network = task.build_network(recipe, self.representation.sizes, vocabularies)
+        self.rows = WordIdCache(WordIndex(vocabularies["words"]).__getitem__)
         self.layers: LayerSource | None = None
         self.bilm: nn.Module | None = None
         self.embedder: Embedder | None = None
@@ -79,24 +78,24 @@ class TaskModel(nn.Module):
         found: Tensor = self.network.loss(*self._inputs(examples)) + self.representation.penalty()
         return found
 
-    def label(self, examples: Sequence[Example], *, progress: bool = False) -> list[Answer]:
+    def predict_examples(self, examples: Sequence[Example], *, progress: bool = False) -> list[Prediction]:
         """The answers to examples, in their order."""
         return self._each(self.network.predict, examples, progress)
 
     def probabilities(self, examples: Sequence[Example], *, progress: bool = False) -> list[Tensor]:
-        """What the answers follow from, where they follow from probabilities: see `task.Averaged`."""
+        """What the answers follow from, where they follow from probabilities: see `task.ProbabilisticNetwork`."""
         return self._each(
             lambda *texts: [each.cpu() for each in self.network.probabilities(*texts)], examples, progress
         )
 
-    def predict(self, questions: Sequence[Raw | Sequence[Raw]]) -> list[list[Example]]:
+    def predict(self, questions: Sequence[TextOrWords | Sequence[TextOrWords]]) -> list[list[Example]]:
         """What is asked about each sentence, raw or in words, with the labels given to it.
 
-        Where a task asks about several texts (`task.asks`), each question is as many.
+        Where a task asks about several texts (`task.input_names`), each question is as many.
         """
         if isinstance(questions, str):
             raise InputError("sentences is one string; give a list of them: predict([sentence])")
-        names, data = self.task.asks, self.recipe.data
+        names, data = self.task.input_names, self.recipe.data
         asked = []
         for number, question in enumerate(questions):
             texts: Any = (question,) if len(names) == 1 else question
@@ -105,21 +104,21 @@ class TaskModel(nn.Module):
                     f"question {number}: {self.task.name} asks about {len(names)} texts: {', '.join(names)}"
                 )
             for name, text in zip(names, texts, strict=True):
-                if not words_of(text, data.language):
+                if not split_text(text, data.language):
                     raise InputError(f"{name} {number} has no words")
-            asked.append(self.task.ask(texts, data, self.vocabularies))
-        labels = iter(self.label([example for examples in asked for example in examples]))
+            asked.append(self.task.make_examples(texts, data, self.vocabularies))
+        labels = iter(self.predict_examples([example for examples in asked for example in examples]))
         return [[replace(example, labels=next(labels)) for example in examples] for examples in asked]
 
     def evaluate(self, path: str | Path, *, progress: bool = False) -> Score:
         """How good the answers to a labelled file are; `main` is the task's metric."""
         examples = tasks.read_examples(self.task, path, self.recipe.data, self.vocabularies)
-        return score(self.task, examples, self.label(examples, progress=progress))
+        return score(self.task, examples, self.predict_examples(examples, progress=progress))
 
     def _each(self, answer: Callable[..., list[Any]], examples: Sequence[Example], progress: bool) -> list[Any]:
         """What a function of the network gives for each example, by batches of like length."""
         found: dict[int, Any] = {}
-        batches = length_batches([example.length for example in examples], BATCH if self.task.texts else 1)
+        batches = length_batches([example.length for example in examples], BATCH if self.task.texts_per_example else 1)
         self.eval()
         with torch.no_grad():
             for places in tqdm(batches, desc="labelling", leave=False, disable=not progress):
@@ -127,23 +126,24 @@ class TaskModel(nn.Module):
                 found.update(zip(places, answer(*inputs), strict=True))
         return [found[place] for place in range(len(examples))]
 
-    def _inputs(self, examples: Sequence[Example]) -> list[Inputs]:
+    def _inputs(self, examples: Sequence[Example]) -> list[NetworkInputs]:
         """For each text that examples have; or one for all texts of an example."""
-        if not self.task.texts:
+        if not self.task.texts_per_example:
             (example,) = examples
             return [self._embed(examples, example.texts)]
         return [
-            self._embed(examples, [example.texts[place] for example in examples]) for place in range(self.task.texts)
+            self._embed(examples, [example.texts[place] for example in examples])
+            for place in range(self.task.texts_per_example)
         ]
 
-    def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> Inputs:
+    def _embed(self, examples: Sequence[Example], texts: Sequence[Words]) -> NetworkInputs:
         lengths = [len(text) for text in texts]
-        ids = padded(self.rows(texts), lengths, self.device, -1)
+        ids = pad_ids(self.rows(texts), lengths, self.device, -1)
         mask = ids >= 0
         layers = None
         if self.layers is not None:
             layers = self.layers(texts).to(self.device, non_blocking=True).float()
-        found: Inputs = self.representation(examples, ids.clamp_(min=0), mask, layers, lengths)
+        found: NetworkInputs = self.representation(examples, ids.clamp_(min=0), mask, layers, lengths)
         return found
 
     def weights(self) -> dict[str, Tensor]:
@@ -151,7 +151,7 @@ class TaskModel(nn.Module):
         return {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("bilm.")}
 
     def save(self, folder: Path, encoder: dict[str, Any] | None) -> None:
-        """Write the folder in one step. `encoder` says which one it was: see `about_encoder`."""
+        """Write the folder in one step. `encoder` says which one it was: see `describe_encoder`."""
         from safetensors.torch import save_file
 
         with atomic_path(folder) as part:
@@ -169,27 +169,16 @@ class TaskModel(nn.Module):
             save_file({name: tensor.cpu().contiguous() for name, tensor in self.weights().items()}, part / WEIGHTS)
 
 
-def length_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Places from the shortest to the longest, at most `size` in a batch; beyond `LONG` words fewer, one at least."""
-    batches: list[list[int]] = []
-    for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
-        limit = size * min(1.0, (LONG / lengths[place]) ** 2) if lengths[place] else size
-        if not batches or len(batches[-1]) + 1 > limit:
-            batches.append([])
-        batches[-1].append(place)
-    return batches
-
-
-def score(task: Task, examples: Sequence[Example], answers: Sequence[Answer]) -> Score:
+def score(task: Task, examples: Sequence[Example], answers: Sequence[Prediction]) -> Score:
     return task.metric.score([task.count(*pair) for pair in zip(examples, answers, strict=True)])
 
 
-def open_named(text: str, device: str) -> NamedEncoder:
+def open_task_encoder(text: str, device: str) -> NamedEncoder:
     """An encoder. A name in the box is that model, whatever else has the name here: a run may be called `en` too."""
     return open_encoder(str(bundled.BUNDLED / text) if text in bundled.bundled_names() else text, device=device)
 
 
-def about_encoder(text: str, encoder: NamedEncoder) -> dict[str, Any]:
+def describe_encoder(text: str, encoder: NamedEncoder) -> dict[str, Any]:
     """What a saved model says of its encoder: where to find it, and what it must be."""
     here = text not in bundled.bundled_names() and Path(text).exists()
     return {"source": str(Path(text).resolve()) if here else text, "facts": encoder.facts}
@@ -203,9 +192,9 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         raise FormatError(f"{folder / CONFIG}: not the config of a task model of version 1")
     vocabularies = read_json(folder / VOCAB)
     try:
-        task = tasks.find(config["task"])
+        task = tasks.find_task(config["task"])
         recipe = from_dict(task.recipe, config["recipe"])
-        shape = None if config["shape"] is None else Shape(**config["shape"])
+        shape = None if config["shape"] is None else EncoderShape(**config["shape"])
         table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
         known = {name: tuple(words) for name, words in vocabularies.items()}
         with SkipInit():
@@ -216,7 +205,7 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
     read_weights(model, folder / WEIGHTS)
     if about is not None:
         here = folder / about["source"] if about["source"] == ENCODER else about["source"]
-        found = open_named(str(encoder or here), device)
+        found = open_task_encoder(str(encoder or here), device)
         if _content(found.facts) != _content(about["facts"]):
             raise FormatError(
                 f"{folder}: was trained with another encoder than {encoder or here}: its files differ. Name the right "
@@ -270,7 +259,7 @@ def find_model(path: Path) -> Path:
         return path / MODEL
     results = sorted(path.glob("seed-*/result.json"))
     if results:
-        best = max(results, key=lambda result: main_figure(read_json(result)["dev"]))
+        best = max(results, key=lambda result: main_score(read_json(result)["dev"]))
         return best.parent / MODEL
     if not path.exists():
         raise NotFoundError(f"{path}: no such folder; name what elmo task train made")

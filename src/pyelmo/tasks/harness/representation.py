@@ -18,15 +18,16 @@ from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import ConfigError
 from pyelmo.model.elmo import drop_marks
 from pyelmo.model.scalar_mix import ScalarMix
-from pyelmo.tasks.harness.cache import LayerSource, Words
-from pyelmo.tasks.harness.task import ElmoSettings, Example, Inputs, Sizes, WordSettings
+from pyelmo.tasks.harness.layer_cache import LayerSource
+from pyelmo.tasks.harness.settings import ElmoSettings, WordSettings
+from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Words
 from pyelmo.vectors.static import StaticVectors
 
 KEPT = 100_000  # of a file of vectors, those of its first (most frequent) words go into a model
 
 
 @dataclass(frozen=True)
-class Shape:
+class EncoderShape:
     """Of an encoder's output."""
 
     layers: int
@@ -36,7 +37,7 @@ class Shape:
 class Representation(nn.Module):
     """A table of static vectors, whose row 0 stands for all other words, and a mix for each place of ELMo."""
 
-    def __init__(self, table: Tensor, words: WordSettings, shape: Shape | None, elmo: ElmoSettings) -> None:
+    def __init__(self, table: Tensor, words: WordSettings, shape: EncoderShape | None, elmo: ElmoSettings) -> None:
         super().__init__()
         self.elmo = elmo
         self.words = nn.Embedding.from_pretrained(table, freeze=not words.tune)  # (V + 1, D)
@@ -44,20 +45,20 @@ class Representation(nn.Module):
         self.mixes = nn.ModuleDict({place: _mix(shape.layers, elmo) for place in places} if shape else {})
         self.dropout = nn.Dropout(elmo.dropout)
         size = shape.dim if shape else 0
-        self.sizes = Sizes(table.shape[1] + size * ("input" in self.mixes), size * ("output" in self.mixes))
+        self.sizes = InputSizes(table.shape[1] + size * ("input" in self.mixes), size * ("output" in self.mixes))
         if not self.sizes.input:
             raise ConfigError("nothing comes into the network: give --vectors, an encoder at the input, or words.dim")
 
     def forward(
         self, examples: Sequence[Example], ids: Tensor, mask: Tensor, layers: Tensor | None, lengths: Sequence[int]
-    ) -> Inputs:
+    ) -> NetworkInputs:
         """`ids` (B, T) are rows of the table, `layers` (L, B, T, E) the encoder's."""
         mixed: dict[str, Tensor] = {}
         if layers is not None:
             values = layers[-1:] if self.elmo.layers == "top" else layers
             mixed = {place: self.dropout(mix(values, mask)) for place, mix in self.mixes.items()}
         parts = [self.words(ids)] + ([mixed["input"]] if "input" in mixed else [])
-        return Inputs(examples, torch.cat(parts, -1), mask, mixed.get("output"), lengths)
+        return NetworkInputs(examples, torch.cat(parts, -1), mask, mixed.get("output"), lengths)
 
     def penalty(self) -> Tensor:
         """The mixes' part of the loss."""
@@ -84,7 +85,7 @@ def _mix(layers: int, elmo: ElmoSettings) -> ScalarMix:
     return mix
 
 
-def word_table(
+def build_embedding_table(
     vectors: StaticVectors | None,
     train: Iterable[Words],
     others: Iterable[Words],

@@ -1,6 +1,6 @@
-"""What a task is: a reader of its data, a network, a metric; and the settings of its runs.
+"""The definition of a downstream task: how its data is read, which network learns it and how predictions are scored.
 
-B batch, T tokens, I input vector, E encoder's vector.
+B batch, T time steps, I input vector, E encoder vector.
 """
 
 from __future__ import annotations
@@ -8,268 +8,167 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from pyelmo.errors import ConfigError, FormatError, InputError
+from pyelmo.errors import FormatError, InputError
 from pyelmo.model.recurrent import Packing, pack
-from pyelmo.tasks.harness.cache import Words
 from pyelmo.tasks.harness.metrics import Metric
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.text.lines import existing
 from pyelmo.text.tokens import split_words
 
-Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task learns from its training data
-Answer = tuple[Any, ...]  # a label for each word or for all of them, a text, clusters of spans: what JSON can hold
-Raw = str | Sequence[str]  # a text as it is written, or in words
-TASKS = ("ner", "srl", "sentiment", "nli", "qa", "coref")  # one file each
-NOTHING = (".",)  # stands for the words of a text that has none
-KEPT = 1 << 24  # words of all texts whose numbers are remembered
+Words = tuple[str, ...]
+Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task collects from its training set
+Prediction = tuple[Any, ...]  # a label for each word or for the whole example, a text, clusters of spans: JSON values
+TextOrWords = str | Sequence[str]  # raw text, or text that is already split into words
+TASKS = ("ner", "srl", "sentiment", "nli", "qa", "coref")  # one folder each
+EMPTY_TEXT = (".",)  # the words of a text that has none
 
 
 @dataclass(frozen=True)
 class Example:
-    """Texts, each of which an encoder reads by itself, with what is known about them."""
+    """One or more texts with their labels. The encoder reads each text on its own."""
 
     texts: tuple[Words, ...]  # a sentence; a premise and a hypothesis; a passage and a question; a document's sentences
-    labels: Answer = ()  # what is wanted, or after a prediction given; none where it is not known
-    about: Any = None  # what else the task knows: the place of a predicate, where words stand in a raw text
+    labels: Prediction = ()  # gold labels, or predicted ones after a prediction; empty if unknown
+    metadata: Any = None  # what else the task needs: the position of a predicate, the character offsets of words
 
     @property
     def words(self) -> Words:
-        """Of the only text, or of the first."""
+        """The words of the first text."""
         return self.texts[0]
 
     @property
     def length(self) -> int:
+        """The number of words in all texts."""
         return sum(len(text) for text in self.texts)
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """What a network reads of texts: static vectors and the input's mix side by side, and the output's mix by itself.
+class NetworkInputs:
+    """A batch of texts as a network reads it.
 
-    A row is a text: the first of each example, or the second; or where examples have any number, all texts of one.
+    A row is one text: the first (or second) text of each example. If a task's examples have any number of texts, the
+    rows are all texts of a single example.
     """
 
     examples: Sequence[Example]
-    vectors: Tensor  # (B, T, I)
+    vectors: Tensor  # (B, T, I) static word vectors and the mix for the input
     mask: Tensor  # (B, T)
-    output: Tensor | None  # (B, T, E)
-    lengths: Sequence[int]  # (B,) words of each text: to count the mask is to wait for a GPU
+    output: Tensor | None  # (B, T, E) the mix for the output of the network
+    lengths: Sequence[int]  # (B,) on the host: summing the mask would wait for a GPU
 
     @functools.cached_property
     def packing(self) -> Packing:
-        """For the LSTMs that read these texts, made once for all of them."""
+        """The packing that all LSTMs over these texts share."""
         return pack(self.lengths, self.mask.shape[1], self.mask.device)
 
 
 class Network(Protocol):
-    """A torch module that learns from examples and answers them, from `Inputs` for each of their texts."""
+    """A torch module for a task. Its methods take one `NetworkInputs` for each text of an example."""
 
-    def loss(self, *texts: Inputs) -> Tensor: ...
+    def loss(self, *texts: NetworkInputs) -> Tensor: ...
 
-    def predict(self, *texts: Inputs) -> list[Answer]: ...
+    def predict(self, *texts: NetworkInputs) -> list[Prediction]: ...
 
 
-class Averaged(Network, Protocol):
-    """A network whose answers follow from probabilities, so that the means over several networks have answers too."""
+class ProbabilisticNetwork(Network, Protocol):
+    """A network that predicts from probabilities, so that an ensemble can average them."""
 
-    def probabilities(self, *texts: Inputs) -> list[Tensor]:
-        """One for each example, of a shape that depends on the example alone."""
+    def probabilities(self, *texts: NetworkInputs) -> list[Tensor]:
+        """Return a tensor for each example. Its shape must depend on the example alone."""
 
-    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]: ...
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Prediction]: ...
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Of the vectors that a network is built for: `output` is 0 where no ELMo comes in there."""
+class InputSizes:
+    """Sizes of the vectors that a network reads; `output` is 0 if there is no mix for the output."""
 
     input: int
     output: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ElmoSettings:
-    """How an encoder's layers come into the network."""
-
-    where: Literal["input", "output", "both"] = "input"  # with a mix each
-    layers: Literal["mix", "top", "average"] = "mix"
-    penalty: float = 0.001  # the paper's lambda
-    dropout: float = 0.5
-    layer_norm: bool = False
-    precision: Literal["float16", "float32"] = "float16"  # of the vectors of a frozen encoder
-    tune: bool = False  # train the biLM too, instead of reading its vectors from a cache
-
-    def __post_init__(self) -> None:
-        _check(self.penalty >= 0, f"elmo.penalty: {self.penalty} is negative")
-        _check(0 <= self.dropout < 1, f"elmo.dropout: {self.dropout} is not between 0 and 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordSettings:
-    """The table of static vectors: those of a file, or new ones where none is given."""
-
-    tune: bool = False  # train those of a file too; new ones are trained always
-    dim: int = 100  # of new vectors; 0 for none
-    min_count: int = 2  # a word that comes less often in the training data has no new vector
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSettings:
-    """How a network is trained: until the development score stands still for `patience` epochs."""
-
-    optimiser: Literal["adam", "adadelta"] = "adam"
-    lr: float = 0.001
-    encoder_lr: float = 0.0001  # of a biLM that is trained too
-    weight_decay: float = 0.0
-    clip_norm: float = 5.0
-    batch: int = 32
-    epochs: int = 50
-    patience: int = 10
-    halve_after: int = 0  # epochs without a better score after which the rate is halved; 0: never
-    average: float = 0.0  # decay of a running mean of the weights, by which answers are given; 0: by the last ones
-    minutes: float = 0.0  # after which the epoch that runs is the last; 0: no limit
-    checkpoint_every: int = 1000  # steps; and after every epoch
-
-    def __post_init__(self) -> None:
-        for name in ("lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every"):
-            _check(getattr(self, name) > 0, f"training.{name}: {getattr(self, name)} must be positive")
-        _check(0 <= self.average < 1, f"training.average: {self.average} is not between 0 and 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataSettings:
-    """How labelled files are read; a task may add to it."""
-
-    language: str = "en"  # by whose rules raw text is split into words
-    unseen: Literal["error", "miss"] = "error"  # a label that training did not have: an error, or an answer missed
-
-    def __post_init__(self) -> None:
-        from pyelmo.text.tokens import check_language
-
-        check_language(self.language)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskRecipe:
-    """All settings of a run. A task's own recipe adds its `network`, and may have another `data`."""
-
-    data: DataSettings = field(default_factory=DataSettings)
-    words: WordSettings = field(default_factory=WordSettings)
-    elmo: ElmoSettings = field(default_factory=ElmoSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-
-
-def words_of(text: Raw, language: str) -> Words:
-    """Raw text by a language's rules; words as they are."""
+def split_text(text: TextOrWords, language: str) -> Words:
+    """Split raw text by the rules of a language; return words unchanged."""
     return tuple(split_words(text, language) if isinstance(text, str) else text)
 
 
-def whole_texts(texts: Sequence[Raw], data: DataSettings, vocabularies: Vocabularies) -> list[Example]:
-    """The one example of these texts, for tasks that ask nothing else about them."""
-    return [Example(tuple(words_of(text, data.language) for text in texts))]
+def single_example(texts: Sequence[TextOrWords], data: DataSettings, vocabularies: Vocabularies) -> list[Example]:
+    """Return one example that holds these texts."""
+    return [Example(tuple(split_text(text, data.language) for text in texts))]
 
 
-def one_file(path: Path, data: DataSettings) -> list[Path]:
+def single_file(path: Path, data: DataSettings) -> list[Path]:
     return [path]
 
 
-def labels_alone(example: Example) -> dict[str, Any]:
+def labels_only(example: Example) -> dict[str, Any]:
     return {"labels": example.labels}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Data, network and metric under a name."""
+    """A downstream task: its data, network and metric."""
 
     name: str
     metric: Metric
-    paper: float  # the paper's relative error reduction by ELMo, in percent
-    paper_set: str  # ... and the set it was measured on
+    paper_reduction: float  # the relative error reduction by ELMo in the paper, in percent
+    paper_dataset: str  # the data set of that figure
     recipe: type[TaskRecipe]
-    read: Callable[[Path, Any, bool], list[Example]]  # a file by the recipe's data settings, and whether to train on it
-    files: Callable[[Path, Any], list[Path]] = one_file  # all that `read` would read: their checksums tell runs apart
-    learn: Callable[[Sequence[Example]], Vocabularies]  # labels and the like; the words are learnt for all tasks
-    build: Callable[[Any, Sizes, Vocabularies], Any]  # the recipe -> a Network
-    count: Callable[[Example, Answer], Sequence[float]]  # an example and the answer given -> its part of the metric
-    show: Callable[[Sequence[Example]], str]  # the examples of a question with their answers, for people
-    tell: Callable[[Example], dict[str, Any]] = labels_alone  # an answered example, for programs
-    # What a model is asked about: raw texts by these names -> examples without labels.
-    asks: tuple[str, ...] = ("sentence",)
-    ask: Callable[[Sequence[Raw], Any, Vocabularies], list[Example]] = whole_texts
-    texts: int = 1  # of an example; 0 for any number, and then each example is a batch of its own
-    # A part of an example for one step of training, by the recipe; its texts must be texts of the example.
+    # Training and data: `read` gets a file, the data settings, and whether the file is the training set.
+    read: Callable[[Path, Any, bool], list[Example]]
+    data_files: Callable[[Path, Any], list[Path]] = single_file  # all files that `read` reads, for their checksums
+    build_vocabularies: Callable[[Sequence[Example]], Vocabularies]  # labels etc.; the harness adds the words
+    build_network: Callable[[Any, InputSizes, Vocabularies], Any]  # recipe, sizes, vocabularies -> Network
+    texts_per_example: int = 1  # 0: any number, and every batch is a single example
+    # Shortens an example for one training step; the texts must be texts of the example.
     crop: Callable[[Example, Any, np.random.Generator], Example] | None = None
+    # Evaluation: an example and its prediction -> the numbers that it adds to the metric.
+    count: Callable[[Example, Prediction], Sequence[float]]
+    # Prediction: texts with these names become examples without labels, which are then shown or written as JSON.
+    input_names: tuple[str, ...] = ("sentence",)
+    make_examples: Callable[[Sequence[TextOrWords], Any, Vocabularies], list[Example]] = single_example
+    format: Callable[[Sequence[Example]], str]  # the predicted examples of one input, as text
+    to_json: Callable[[Example], dict[str, Any]] = labels_only
 
 
-def find(name: str) -> Task:
-    """A task by its name."""
+def find_task(name: str) -> Task:
+    """Return the task of this name."""
     if name not in TASKS:
-        raise InputError(f"task {name!r} is none of {', '.join(TASKS)}")
+        raise InputError(f"unknown task {name!r}. Choose one of {', '.join(TASKS)}.")
     task: Task = importlib.import_module(f"pyelmo.tasks.{name}.task").TASK
     return task
 
 
-def texts_of(examples: Iterable[Example]) -> Iterator[Words]:
+def all_texts(examples: Iterable[Example]) -> Iterator[Words]:
     return (text for example in examples for text in example.texts)
 
 
-def padded(numbers: Iterable[int], lengths: Sequence[int], device: torch.device, padding: int = 0) -> Tensor:  # (B, T)
-    """Numbers of words, text after text, as rows of these lengths: in one copy, for which a GPU is not waited for."""
-    places = np.arange(max(lengths)) < np.array(lengths)[:, None]
-    values = np.full(places.shape, padding, dtype=np.int64)
-    values[places] = np.fromiter(numbers, dtype=np.int64, count=sum(lengths))
-    return torch.from_numpy(values).to(device, non_blocking=True)
-
-
-class TextNumbers:
-    """The numbers of the words of texts, text after text; a text is looked up once, until too many are kept."""
-
-    def __init__(self, number: Callable[[str], int]) -> None:
-        self.number = number
-        self.known: dict[Words, npt.NDArray[np.int64]] = {}
-        self.words = 0  # of all that are known
-
-    def __call__(self, texts: Sequence[Words]) -> npt.NDArray[np.int64]:  # (N,)
-        if self.words > KEPT:
-            self.clear()
-        for text in texts:
-            if text not in self.known:
-                self.known[text] = np.fromiter(map(self.number, text), np.int64, len(text))
-                self.words += len(text)
-        return np.concatenate([self.known[text] for text in texts])
-
-    def clear(self) -> None:
-        self.known.clear()
-        self.words = 0
-
-
 def read_examples(
-    task: Task, path: str | Path, settings: DataSettings, learnt: Vocabularies | None = None
+    task: Task, path: str | Path, settings: DataSettings, vocabularies: Vocabularies | None = None
 ) -> list[Example]:
-    """The examples of a file to train on, or with what was `learnt` in training, of any other."""
+    """Read a labelled file: the training set, or with the `vocabularies` of the training set any other file."""
     path = existing(path)
-    examples = task.read(path, settings, learnt is None)
+    examples = task.read(path, settings, vocabularies is None)
     if not examples:
-        raise FormatError(f"{path}: no examples in it. Is it empty, or of another format?")
-    if learnt is not None and "labels" in learnt and settings.unseen == "error":
-        known = set(learnt["labels"])
-        for example in examples:
-            for label in example.labels:
-                if label not in known:
-                    raise FormatError(
-                        f"{path}: the label {label!r} (in {' '.join(example.words[:8])!r}) is none of the {len(known)} "
-                        "of the training data. Is it another set? --set data.unseen=miss counts it as missed."
-                    )
+        raise FormatError(f"{path}: the file has no examples. Is it empty, or in another format?")
+    if vocabularies is not None and "labels" in vocabularies and settings.unseen == "error":
+        _check_labels(path, examples, set(vocabularies["labels"]))
     return examples
 
 
-def _check(ok: bool, message: str) -> None:
-    if not ok:
-        raise ConfigError(message)
+def _check_labels(path: Path, examples: Sequence[Example], known: set[str]) -> None:
+    for example in examples:
+        for label in example.labels:
+            if label not in known:
+                raise FormatError(
+                    f"{path}: the label {label!r} (in {' '.join(example.words[:8])!r}) is not one of the {len(known)} "
+                    "labels of the training set. Use a file of the same data set, or --set data.unseen=miss to count "
+                    "such labels as wrong predictions."
+                )

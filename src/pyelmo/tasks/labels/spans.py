@@ -91,7 +91,7 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class SpanTotals:
+class SpanCounts:
     """How many were found rightly, found at all, and there to be found."""
 
     right: int = 0
@@ -111,32 +111,34 @@ class SpanTotals:
     def f1(self) -> float:
         return 200 * self.right / (self.found + self.gold) if self.right else 0.0
 
-    def __add__(self, other: SpanTotals) -> SpanTotals:
-        return SpanTotals(self.right + other.right, self.found + other.found, self.gold + other.gold)
+    def __add__(self, other: SpanCounts) -> SpanCounts:
+        return SpanCounts(self.right + other.right, self.found + other.found, self.gold + other.gold)
 
 
 @dataclass(frozen=True)
-class SpanCounts:
-    """Counts by label. Those of sentences add up: sum(counts, SpanCounts())."""
+class SpanCountsByLabel:
+    """Counts by label. Those of sentences add up: sum(counts, SpanCountsByLabel())."""
 
-    by_label: Mapping[str, SpanTotals] = field(default_factory=dict)
+    by_label: Mapping[str, SpanCounts] = field(default_factory=dict)
 
     @property
-    def all(self) -> SpanTotals:
-        return sum(self.by_label.values(), SpanTotals())
+    def all(self) -> SpanCounts:
+        return sum(self.by_label.values(), SpanCounts())
 
-    def __add__(self, other: SpanCounts) -> SpanCounts:
+    def __add__(self, other: SpanCountsByLabel) -> SpanCountsByLabel:
         labels = sorted({*self.by_label, *other.by_label})
-        none = SpanTotals()
-        return SpanCounts({label: self.by_label.get(label, none) + other.by_label.get(label, none) for label in labels})
+        none = SpanCounts()
+        return SpanCountsByLabel(
+            {label: self.by_label.get(label, none) + other.by_label.get(label, none) for label in labels}
+        )
 
 
-def count_spans(gold: Iterable[Span], found: Iterable[Span]) -> SpanCounts:
+def count_spans(gold: Iterable[Span], found: Iterable[Span]) -> SpanCountsByLabel:
     """Of one sentence, as conlleval counts: a span is right if its bounds and its label are."""
     return _count({(span,) for span in gold}, {(span,) for span in found})
 
 
-def count_arguments(gold: Iterable[Span], found: Iterable[Span]) -> SpanCounts:
+def count_arguments(gold: Iterable[Span], found: Iterable[Span]) -> SpanCountsByLabel:
     """Of one predicate, as the CoNLL-2005 scorer (srl-eval.pl) counts.
 
     A C-X piece belongs to the last X before it and is right only with it; without one it is an X. The predicate itself
@@ -162,7 +164,7 @@ def _arguments(spans: Iterable[Span]) -> set[_Pieces]:
     return {tuple(pieces) for pieces in arguments if pieces[0].label != "V"}
 
 
-def _count(gold: set[_Pieces], found: set[_Pieces]) -> SpanCounts:
+def _count(gold: set[_Pieces], found: set[_Pieces]) -> SpanCountsByLabel:
     right, found_by, gold_by = (Counter(one[0].label for one in part) for part in (gold & found, found, gold))
     labels = sorted({*found_by, *gold_by})
-    return SpanCounts({label: SpanTotals(right[label], found_by[label], gold_by[label]) for label in labels})
+    return SpanCountsByLabel({label: SpanCounts(right[label], found_by[label], gold_by[label]) for label in labels})

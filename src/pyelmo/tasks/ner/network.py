@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from pyelmo.config import CharConfig
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.model.recurrent import BiLstm, Packing, VariationalDropout, mask_packing
-from pyelmo.tasks.harness.cache import Words
-from pyelmo.tasks.harness.task import TextNumbers, padded
+from pyelmo.tasks.harness.batching import WordIdCache, pad_ids
+from pyelmo.tasks.harness.task import Words
 from pyelmo.text.characters import Alphabet, encode_rows
 
 KEPT = 500_000  # words whose rows are remembered
@@ -74,7 +74,7 @@ class CharacterFeatures(nn.Module):
         """The features of each word of some texts (B, T, size); a word that comes often is computed once."""
         rows, places = self.rows(texts)
         features = self(torch.from_numpy(rows).to(device, non_blocking=True))  # (U, size)
-        return nn.functional.embedding(padded(places, [len(words) for words in texts], device), features)
+        return nn.functional.embedding(pad_ids(places, [len(words) for words in texts], device), features)
 
 
 class CharacterRows:
@@ -83,7 +83,7 @@ class CharacterRows:
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
         self.numbers: dict[str, int] = {}
-        self.texts = TextNumbers(self.numbers.__getitem__)
+        self.texts = WordIdCache(self.numbers.__getitem__)
         self.table = np.empty((0, alphabet.max_length), dtype=np.int32)  # has room for more words than are known
 
     def __call__(self, texts: Sequence[Words]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:  # (U, C), (N,)

@@ -12,18 +12,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.harness.metrics import SPANS
-from pyelmo.tasks.harness.task import (
-    Answer,
-    DataSettings,
-    Example,
-    Inputs,
-    Sizes,
-    Task,
-    TaskRecipe,
-    Vocabularies,
-    padded,
-)
+from pyelmo.tasks.harness.batching import pad_ids
+from pyelmo.tasks.harness.metrics import SPAN_F1
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, Vocabularies
 from pyelmo.tasks.labels.crf import CRF, allowed_transitions
 from pyelmo.tasks.labels.spans import convert, count_spans, to_spans
 from pyelmo.tasks.ner.data import read_conll2003, read_klue, read_labelled, read_naver
@@ -68,7 +60,7 @@ def read(path: Path, data: NerData, training: bool) -> list[Example]:
     return [Example((tuple(each.words),), tuple(each.labels)) for each in found]
 
 
-def learn(examples: Sequence[Example]) -> Vocabularies:
+def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
     """O, and both labels of each kind of span: one of them may be missing in a small set."""
     kinds = sorted({label.partition("-")[2] for example in examples for label in example.labels} - {""})
     return {"labels": ("O", *(f"{letter}-{kind}" for kind in kinds for letter in "BI"))}
@@ -83,7 +75,7 @@ def _bioul(labels: tuple[str, ...]) -> tuple[str, ...]:
 class Tagger(nn.Module):
     """Words and their characters -> BIOUL, which tells the network more about spans; outside of it labels are BIO."""
 
-    def __init__(self, recipe: NerRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+    def __init__(self, recipe: NerRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
         settings = recipe.network
         kinds = [label[2:] for label in vocabularies["labels"] if label.startswith("B-")]
@@ -97,17 +89,17 @@ class Tagger(nn.Module):
         )  # fmt: skip
         self.crf = CRF(len(self.labels), allowed_transitions(self.labels, "bioul"))
 
-    def loss(self, inputs: Inputs) -> Tensor:
+    def loss(self, inputs: NetworkInputs) -> Tensor:
         names = chain.from_iterable(_bioul(example.labels) for example in inputs.examples)
-        labels = padded(map(self.numbers.__getitem__, names), inputs.lengths, inputs.mask.device)
+        labels = pad_ids(map(self.numbers.__getitem__, names), inputs.lengths, inputs.mask.device)
         likelihood: Tensor = self.crf(self._emissions(inputs), labels, inputs.mask)
         return -likelihood.mean()
 
-    def predict(self, inputs: Inputs) -> list[Answer]:
+    def predict(self, inputs: NetworkInputs) -> list[Prediction]:
         paths = self.crf.decode(self._emissions(inputs), inputs.mask)
         return [tuple(convert([self.labels[number] for number in path], "bioul", "bio")) for path in paths]
 
-    def _emissions(self, inputs: Inputs) -> Tensor:
+    def _emissions(self, inputs: NetworkInputs) -> Tensor:
         vectors = inputs.vectors
         if self.characters is not None:
             texts = [example.words for example in inputs.examples]
@@ -116,11 +108,11 @@ class Tagger(nn.Module):
         return found
 
 
-def count(example: Example, given: Answer) -> tuple[int, ...]:
+def count(example: Example, given: Prediction) -> tuple[int, ...]:
     return astuple(count_spans(to_spans(example.labels), to_spans(given)).all)
 
 
-def show(examples: Sequence[Example]) -> str:
+def format_examples(examples: Sequence[Example]) -> str:
     """John lives in [LOC New York] ."""
     (example,) = examples
     return bracketed(example)
@@ -136,6 +128,14 @@ def bracketed(example: Example) -> str:
 
 
 TASK = Task(
-    name="ner", metric=SPANS, paper=21.0, paper_set="CoNLL-2003", recipe=NerRecipe, read=read, learn=learn,
-    build=Tagger, count=count, show=show,
-)  # fmt: skip
+    name="ner",
+    metric=SPAN_F1,
+    paper_reduction=21.0,
+    paper_dataset="CoNLL-2003",
+    recipe=NerRecipe,
+    read=read,
+    build_vocabularies=build_vocabularies,
+    build_network=Tagger,
+    count=count,
+    format=format_examples,
+)

@@ -16,18 +16,17 @@ from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
 from pyelmo.errors import ConfigError
-from pyelmo.tasks.harness.metrics import Metric, share
+from pyelmo.tasks.harness.metrics import Metric, percentage
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import (
-    Answer,
-    DataSettings,
     Example,
-    Inputs,
-    Raw,
-    Sizes,
+    InputSizes,
+    NetworkInputs,
+    Prediction,
     Task,
-    TaskRecipe,
+    TextOrWords,
     Vocabularies,
-    words_of,
+    split_text,
 )
 from pyelmo.tasks.ner.network import CharacterFeatures
 from pyelmo.tasks.qa.data import (
@@ -93,7 +92,7 @@ def _example(question: Question, scheme: str) -> Example:
     return Example((question.passage.words, question.words), question.answers, about)
 
 
-def learn(examples: Sequence[Example]) -> Vocabularies:
+def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
     """Nothing: answers are places."""
     return {}
 
@@ -101,7 +100,7 @@ def learn(examples: Sequence[Example]) -> Vocabularies:
 class Reader(nn.Module):
     """Words and their characters of both texts -> a part of the passage, and the character at which it starts."""
 
-    def __init__(self, recipe: QaRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+    def __init__(self, recipe: QaRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
         settings = recipe.network
         self.longest = settings.longest
@@ -111,34 +110,34 @@ class Reader(nn.Module):
             sizes.input + settings.characters, hidden=settings.hidden, dropout=settings.dropout, extra=sizes.output
         )
 
-    def loss(self, passages: Inputs, questions: Inputs) -> Tensor:
-        return answer_loss(self._scores(passages, questions), [each.about.places for each in passages.examples])
+    def loss(self, passages: NetworkInputs, questions: NetworkInputs) -> Tensor:
+        return answer_loss(self._scores(passages, questions), [each.metadata.places for each in passages.examples])
 
-    def predict(self, passages: Inputs, questions: Inputs) -> list[Answer]:
+    def predict(self, passages: NetworkInputs, questions: NetworkInputs) -> list[Prediction]:
         return self._answers(passages.examples, self._scores(passages, questions))
 
-    def probabilities(self, passages: Inputs, questions: Inputs) -> list[Tensor]:
+    def probabilities(self, passages: NetworkInputs, questions: NetworkInputs) -> list[Tensor]:
         """Of first and of last words: (2, T) each."""
         both = torch.stack(self._scores(passages, questions)).softmax(2)  # (2, B, T)
         return [both[:, row, :length] for row, length in enumerate(passages.lengths)]
 
-    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]:
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Prediction]:
         found = []
         for example, each in zip(examples, probabilities, strict=True):
             scores = each.clamp(min=torch.finfo(each.dtype).tiny).log().unsqueeze(1)  # (2, 1, T)
             found += self._answers([example], Scores(*scores))
         return found
 
-    def _answers(self, examples: Sequence[Example], scores: Scores) -> list[Answer]:
+    def _answers(self, examples: Sequence[Example], scores: Scores) -> list[Prediction]:
         places = best_places(scores, self.longest)
-        found = [(each.about.passage, place) for each, place in zip(examples, places, strict=True)]
+        found = [(each.metadata.passage, place) for each, place in zip(examples, places, strict=True)]
         return [(passage.part(*place), passage.bounds(*place)[0]) for passage, place in found]
 
-    def _scores(self, passages: Inputs, questions: Inputs) -> Scores:
+    def _scores(self, passages: NetworkInputs, questions: NetworkInputs) -> Scores:
         found: Scores = self.qa(*(self._side(side, number) for number, side in enumerate((passages, questions))))
         return found
 
-    def _side(self, side: Inputs, number: int) -> Side:
+    def _side(self, side: NetworkInputs, number: int) -> Side:
         vectors = side.vectors
         if self.characters is not None:
             texts = [example.texts[number] for example in side.examples]
@@ -146,35 +145,46 @@ class Reader(nn.Module):
         return Side(vectors, side.mask, side.output, side.packing)
 
 
-def count(example: Example, given: Answer) -> tuple[float, ...]:
-    found = score_answer(given[0], example.labels, example.about.scheme)
+def count(example: Example, given: Prediction) -> tuple[float, ...]:
+    found = score_answer(given[0], example.labels, example.metadata.scheme)
     return found.exact, found.f1, 1
 
 
 def _figures(sums: Float64Array) -> dict[str, Float64Array]:
     exact, overlap, of = np.moveaxis(sums, -1, 0)
-    return {"f1": share(overlap, of), "exact_match": share(exact, of)}
+    return {"f1": percentage(overlap, of), "exact_match": percentage(exact, of)}
 
 
-def ask(texts: Sequence[Raw], data: QaData, vocabularies: Vocabularies) -> list[Example]:
+def make_examples(texts: Sequence[TextOrWords], data: QaData, vocabularies: Vocabularies) -> list[Example]:
     """Of raw text the answer is a part as it stands; of words, those with spaces between."""
     text, question = texts
     passage = split_passage(text, data.language) if isinstance(text, str) else spaced_passage(text)
-    return [Example((passage.words, words_of(question, data.language)), about=Asked(passage, data.format))]
+    return [Example((passage.words, split_text(question, data.language)), metadata=Asked(passage, data.format))]
 
 
-def show(examples: Sequence[Example]) -> str:
+def format_examples(examples: Sequence[Example]) -> str:
     """New York"""
     return "\n".join(str(example.labels[0]) for example in examples)
 
 
-def tell(example: Example) -> dict[str, Any]:
+def to_json(example: Example) -> dict[str, Any]:
     answer, start = example.labels
     return {"answer": answer, "start": start}
 
 
 TASK = Task(
-    name="qa", metric=Metric("F1", ("matches", "overlap", "of"), _figures), paper=24.9, paper_set="SQuAD 1.1",
-    recipe=QaRecipe, read=read, learn=learn, build=Reader, count=count, show=show, tell=tell,
-    asks=("passage", "question"), ask=ask, texts=2,
-)  # fmt: skip
+    name="qa",
+    metric=Metric("F1", ("matches", "overlap", "of"), _figures),
+    paper_reduction=24.9,
+    paper_dataset="SQuAD 1.1",
+    recipe=QaRecipe,
+    read=read,
+    build_vocabularies=build_vocabularies,
+    build_network=Reader,
+    count=count,
+    format=format_examples,
+    to_json=to_json,
+    input_names=("passage", "question"),
+    make_examples=make_examples,
+    texts_per_example=2,
+)

@@ -10,18 +10,9 @@ from typing import Literal
 from torch import Tensor, nn
 
 from pyelmo.tasks.harness.metrics import ACCURACY
-from pyelmo.tasks.harness.task import (
-    NOTHING,
-    Answer,
-    DataSettings,
-    Example,
-    Inputs,
-    Sizes,
-    Task,
-    TaskRecipe,
-    Vocabularies,
-)
-from pyelmo.tasks.labels import classes
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.task import EMPTY_TEXT, Example, InputSizes, NetworkInputs, Prediction, Task, Vocabularies
+from pyelmo.tasks.labels import classification
 from pyelmo.tasks.sentiment.data import read_nsmc, read_sst
 from pyelmo.tasks.sentiment.network import BcnNetwork
 
@@ -52,13 +43,13 @@ def read(path: Path, data: SentimentData, training: bool) -> list[Example]:
         found = read_nsmc(path, data.language, tokenised=data.tokenised)
     else:
         found = read_sst(path, binary=data.binary, phrases=data.phrases and training)
-    return [Example((tuple(each.words) or NOTHING,), (str(each.label),)) for each in found]
+    return [Example((tuple(each.words) or EMPTY_TEXT,), (str(each.label),)) for each in found]
 
 
 class Classifier(nn.Module):
     """One label for each review."""
 
-    def __init__(self, recipe: SentimentRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+    def __init__(self, recipe: SentimentRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
         settings = recipe.network
         self.labels = vocabularies["labels"]
@@ -67,31 +58,39 @@ class Classifier(nn.Module):
             input_dropout=settings.input_dropout, extra=sizes.output,
         )  # fmt: skip
 
-    def loss(self, inputs: Inputs) -> Tensor:
-        return classes.loss(self._scores(inputs), inputs.examples, self.labels)
+    def loss(self, inputs: NetworkInputs) -> Tensor:
+        return classification.loss(self._scores(inputs), inputs.examples, self.labels)
 
-    def predict(self, inputs: Inputs) -> list[Answer]:
+    def predict(self, inputs: NetworkInputs) -> list[Prediction]:
         return self.decide(inputs.examples, self.probabilities(inputs))
 
-    def probabilities(self, inputs: Inputs) -> list[Tensor]:
+    def probabilities(self, inputs: NetworkInputs) -> list[Tensor]:
         """Of the labels, (K,) each."""
         return list(self._scores(inputs).softmax(1))
 
-    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Answer]:
-        return classes.decide(probabilities, self.labels)
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Prediction]:
+        return classification.decide(probabilities, self.labels)
 
-    def _scores(self, inputs: Inputs) -> Tensor:
+    def _scores(self, inputs: NetworkInputs) -> Tensor:
         found: Tensor = self.bcn(inputs.vectors, inputs.mask, inputs.output, inputs.packing)
         return found
 
 
-def show(examples: Sequence[Example]) -> str:
+def format_examples(examples: Sequence[Example]) -> str:
     """4: A lovely film ."""
     (example,) = examples
     return f"{example.labels[0]}: {' '.join(example.words)}"
 
 
 TASK = Task(
-    name="sentiment", metric=ACCURACY, paper=6.8, paper_set="SST-5", recipe=SentimentRecipe, read=read,
-    learn=classes.learn, build=Classifier, count=classes.count, show=show,
-)  # fmt: skip
+    name="sentiment",
+    metric=ACCURACY,
+    paper_reduction=6.8,
+    paper_dataset="SST-5",
+    recipe=SentimentRecipe,
+    read=read,
+    build_vocabularies=classification.build_vocabularies,
+    build_network=Classifier,
+    count=classification.count,
+    format=format_examples,
+)

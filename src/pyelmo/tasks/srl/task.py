@@ -12,19 +12,18 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.harness.metrics import SPANS
+from pyelmo.tasks.harness.batching import pad_ids
+from pyelmo.tasks.harness.metrics import SPAN_F1
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import (
-    Answer,
-    DataSettings,
     Example,
-    Inputs,
-    Raw,
-    Sizes,
+    InputSizes,
+    NetworkInputs,
+    Prediction,
     Task,
-    TaskRecipe,
+    TextOrWords,
     Vocabularies,
-    padded,
-    words_of,
+    split_text,
 )
 from pyelmo.tasks.labels.spans import count_arguments, to_spans
 from pyelmo.tasks.ner import task as ner
@@ -67,21 +66,21 @@ def read(path: Path, data: SrlData, training: bool) -> list[Example]:
     return [Example((tuple(each.words),), tuple(each.labels), each.predicate) for each in found]
 
 
-def learn(examples: Sequence[Example]) -> Vocabularies:
+def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
     """The labels; and the words that are predicates more often than not, for text in which none are marked."""
     seen: dict[tuple[str, ...], set[int]] = {}
     for example in examples:
-        seen.setdefault(example.words, set()).add(example.about)
+        seen.setdefault(example.words, set()).add(example.metadata)
     marked = Counter(words[place].lower() for words, places in seen.items() for place in places)
     all_words = Counter(word.lower() for words in seen for word in words)
     often = sorted(word for word, times in marked.items() if 2 * times > all_words[word])
-    return {**ner.learn(examples), "predicates": tuple(often)}
+    return {**ner.build_vocabularies(examples), "predicates": tuple(often)}
 
 
 class Labeller(nn.Module):
     """The roles of one predicate, whose place an example tells, as BIO labels."""
 
-    def __init__(self, recipe: SrlRecipe, sizes: Sizes, vocabularies: Vocabularies) -> None:
+    def __init__(self, recipe: SrlRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
         settings = recipe.network
         self.labels = vocabularies["labels"]
@@ -92,43 +91,53 @@ class Labeller(nn.Module):
             dropout=settings.dropout, extra=sizes.output,
         )  # fmt: skip
 
-    def loss(self, inputs: Inputs) -> Tensor:
+    def loss(self, inputs: NetworkInputs) -> Tensor:
         names = chain.from_iterable(example.labels for example in inputs.examples)
-        labels = padded(map(self.numbers.__getitem__, names), inputs.lengths, inputs.mask.device, PADDING)
+        labels = pad_ids(map(self.numbers.__getitem__, names), inputs.lengths, inputs.mask.device, PADDING)
         return nn.functional.cross_entropy(self._scores(inputs).flatten(0, 1), labels.flatten(), ignore_index=PADDING)
 
-    def predict(self, inputs: Inputs) -> list[Answer]:
+    def predict(self, inputs: NetworkInputs) -> list[Prediction]:
         paths = self.roles.decode(self._scores(inputs), inputs.mask)
         return [tuple(self.labels[number] for number in path) for path in paths]
 
-    def _scores(self, inputs: Inputs) -> Tensor:
-        places = torch.tensor([example.about for example in inputs.examples])
+    def _scores(self, inputs: NetworkInputs) -> Tensor:
+        places = torch.tensor([example.metadata for example in inputs.examples])
         predicates = places.to(inputs.mask.device, non_blocking=True)
         found: Tensor = self.roles(self.dropout(inputs.vectors), predicates, inputs.mask, inputs.output)
         return found
 
 
-def count(example: Example, given: Answer) -> tuple[int, ...]:
+def count(example: Example, given: Prediction) -> tuple[int, ...]:
     return astuple(count_arguments(to_spans(example.labels), to_spans(given)).all)
 
 
-def ask(texts: Sequence[Raw], data: SrlData, vocabularies: Vocabularies) -> list[Example]:
+def make_examples(texts: Sequence[TextOrWords], data: SrlData, vocabularies: Vocabularies) -> list[Example]:
     """An example for each word that was mostly a predicate in training."""
-    (words,) = (words_of(text, data.language) for text in texts)
+    (words,) = (split_text(text, data.language) for text in texts)
     known = set(vocabularies["predicates"])
-    return [Example((words,), about=place) for place, word in enumerate(words) if word.lower() in known]
+    return [Example((words,), metadata=place) for place, word in enumerate(words) if word.lower() in known]
 
 
-def show(examples: Sequence[Example]) -> str:
+def format_examples(examples: Sequence[Example]) -> str:
     """A line for each predicate: [ARG0 She] [V broke] [ARG1 it] ."""
     return "\n".join(ner.bracketed(example) for example in examples)
 
 
-def tell(example: Example) -> dict[str, Any]:
-    return {"labels": example.labels, "predicate": example.about}
+def to_json(example: Example) -> dict[str, Any]:
+    return {"labels": example.labels, "predicate": example.metadata}
 
 
 TASK = Task(
-    name="srl", metric=SPANS, paper=17.2, paper_set="OntoNotes", recipe=SrlRecipe, read=read, learn=learn,
-    build=Labeller, count=count, show=show, tell=tell, ask=ask,
-)  # fmt: skip
+    name="srl",
+    metric=SPAN_F1,
+    paper_reduction=17.2,
+    paper_dataset="OntoNotes",
+    recipe=SrlRecipe,
+    read=read,
+    build_vocabularies=build_vocabularies,
+    build_network=Labeller,
+    count=count,
+    format=format_examples,
+    to_json=to_json,
+    make_examples=make_examples,
+)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Average:
+class WeightAverage:
     """Means of the parameters that are trained, by names: the nearer `decay` is to 1 the longer they remember.
 
     With a decay of 0 there are none, and the model keeps its own weights.

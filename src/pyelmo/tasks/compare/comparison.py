@@ -19,8 +19,8 @@ from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.files import write_text
 from pyelmo.formats.pretrained import read_json
 from pyelmo.plots import Curve, Shares, curves, share_grid
-from pyelmo.tasks.harness.metrics import Metric, main_figure
-from pyelmo.tasks.harness.task import find
+from pyelmo.tasks.harness.metrics import Metric, main_score
+from pyelmo.tasks.harness.task import find_task
 
 RESAMPLES = 10_000
 AT_ONCE = 1_000  # resamples drawn together: bounds memory
@@ -40,12 +40,12 @@ class TaskRun:
         return "test" if "test" in self.facts["data"] else "dev"
 
     def scores(self, part: str) -> list[float]:
-        return [main_figure(result[part]) for result in self.results]
+        return [main_score(result[part]) for result in self.results]
 
     def counts(self) -> Float64Array:  # (S, N, C)
         """What every example adds to the score; runs of accuracy once counted a third number, which says nothing."""
         paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
-        numbers = len(find(self.facts["task"]).metric.counts)
+        numbers = len(find_task(self.facts["task"]).metric.counts)
         return np.stack([_counts(path)[:, :numbers] for path in paths])
 
     @property
@@ -64,7 +64,7 @@ class TaskRun:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class BootstrapResult:
     """A paired bootstrap of the difference between two runs."""
 
     p: float  # the share of resamples in which the second is not better
@@ -73,7 +73,7 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableRow:
+class ComparisonRow:
     """A run in the table; the last values are against the group's first run."""
 
     run: str
@@ -92,7 +92,7 @@ class TableRow:
     absolute: float | None = None
     error_reduction: float | None = None  # in percent
     paper: str = ""
-    bootstrap: Bootstrap | None = None
+    bootstrap: BootstrapResult | None = None
 
 
 def read_run(folder: str | Path) -> TaskRun:
@@ -106,22 +106,22 @@ def read_run(folder: str | Path) -> TaskRun:
     return TaskRun(folder, facts, sorted(results, key=lambda result: int(result["seed"])))
 
 
-def rows(runs: Sequence[TaskRun], *, resamples: int = RESAMPLES) -> list[TableRow]:
+def rows(runs: Sequence[TaskRun], *, resamples: int = RESAMPLES) -> list[ComparisonRow]:
     """A row for each run, compared with the first run of its task, data and fraction."""
     firsts: dict[tuple[Any, ...], TaskRun] = {}
     found = []
     for run in runs:
         base = firsts.setdefault(run.group, run)
-        task, part, scores = find(run.facts["task"]), run.part, run.scores(run.part)
+        task, part, scores = find_task(run.facts["task"]), run.part, run.scores(run.part)
         new, old = statistics.fmean(scores), statistics.fmean(base.scores(part))
         compared: dict[str, Any] = {}
         if base is not run:
             compared = {
                 "absolute": new - old, "error_reduction": error_reduction(old, new),
-                "paper": f"{task.paper:g} ({task.paper_set})",
+                "paper": f"{task.paper_reduction:g} ({task.paper_dataset})",
                 "bootstrap": bootstrap(base.counts(), run.counts(), task.metric, resamples=resamples),
             }  # fmt: skip
-        found.append(TableRow(
+        found.append(ComparisonRow(
             run=run.folder.name, task=task.name, metric=task.metric.name, part=part,
             data=run.facts["data"][part]["file"], fraction=run.facts["fraction"],
             encoder=run.facts["encoder_name"], elmo=run.elmo, seeds=len(scores),
@@ -138,7 +138,7 @@ def error_reduction(old: float, new: float) -> float:
 
 def bootstrap(
     first: Float64Array, second: Float64Array, metric: Metric, *, resamples: int = RESAMPLES, seed: int = 0
-) -> Bootstrap:  # (S, N, C) each
+) -> BootstrapResult:  # (S, N, C) each
     """Draw examples with replacement, the same for both runs and all seeds, and compare the means over seeds."""
     examples = first.shape[1]
     if second.shape[1] != examples:
@@ -153,7 +153,7 @@ def bootstrap(
     low, high = np.percentile(drawn, [2.5, 97.5])
     # Rounding must not decide between equals; and no number of resamples proves that p is 0.
     worse = int((drawn <= 1e-9).sum())
-    return Bootstrap((worse + 1) / (resamples + 1), float(low), float(high))
+    return BootstrapResult((worse + 1) / (resamples + 1), float(low), float(high))
 
 
 def _means(weights: Float64Array, counts: Float64Array, metric: Metric) -> Float64Array:  # (R, N), (S, N, C) -> (R,)
@@ -162,7 +162,7 @@ def _means(weights: Float64Array, counts: Float64Array, metric: Metric) -> Float
     return means
 
 
-def markdown(found: Sequence[TableRow]) -> str:
+def markdown(found: Sequence[ComparisonRow]) -> str:
     head = ["run", "data", "encoder", "ELMo", "seeds", "dev", "score", "absolute", "errors fewer by", "paper", "p"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in found:
@@ -204,7 +204,7 @@ def layers_picture(runs: Sequence[TaskRun]) -> str | None:
     return share_grid(drawn) if drawn else None
 
 
-def curve_picture(found: Sequence[TableRow]) -> str | None:
+def curve_picture(found: Sequence[ComparisonRow]) -> str | None:
     """The paper's Figure 1: the score by the share of training data, where runs differ in it."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in found:

@@ -28,13 +28,14 @@ from pyelmo.encoders.registry import NamedEncoder, identity
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import entries, locked, sha256, write_text
 from pyelmo.provenance import versions
-from pyelmo.tasks.compare.table import layers_picture, read_run
-from pyelmo.tasks.harness import cache
-from pyelmo.tasks.harness.fit import CHECKPOINT, fit
+from pyelmo.tasks.compare.comparison import layers_picture, read_run
+from pyelmo.tasks.harness import layer_cache
 from pyelmo.tasks.harness.metrics import Score
-from pyelmo.tasks.harness.model import MODEL, TaskModel, about_encoder, load, open_named
-from pyelmo.tasks.harness.representation import Shape, word_table
-from pyelmo.tasks.harness.task import Example, Task, TaskRecipe, Vocabularies, find, read_examples, texts_of
+from pyelmo.tasks.harness.model import MODEL, TaskModel, describe_encoder, load, open_task_encoder
+from pyelmo.tasks.harness.representation import EncoderShape, build_embedding_table
+from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.task import Example, Task, Vocabularies, all_texts, find_task, read_examples
+from pyelmo.tasks.harness.training_loop import CHECKPOINT, fit
 from pyelmo.text.lines import existing
 from pyelmo.training.report import Report, Say
 from pyelmo.vectors.static import StaticVectors
@@ -44,7 +45,7 @@ PARTS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RunSettings:
     """What is to be trained on what."""
 
     task: str
@@ -64,20 +65,20 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Material:
+class _RunInputs:
     """All that the seeds of a run share."""
 
     task: Task
-    plan: Plan
+    plan: RunSettings
     parts: dict[str, list[Example]]
     learnt: Vocabularies
     about: dict[str, Any] | None  # the encoder, as a saved model names it
-    layers: cache.LayerSource | None
+    layers: layer_cache.LayerSource | None
     vectors: StaticVectors | None
 
 
 def train(
-    plan: Plan,
+    plan: RunSettings,
     output: str | Path,
     *,
     cache_folder: str | Path | None = None,
@@ -95,16 +96,16 @@ def train(
     written down with the run. `shared_gpu` says that other processes use the same GPU.
     """
     output, place = Path(output), cache_folder
-    task = find(plan.task)
+    task = find_task(plan.task)
     if plan.vectors is None:  # there is nothing yet that could be left as it is
         plan = replace(plan, recipe=replace(plan.recipe, words=replace(plan.recipe.words, tune=True)))
-    encoder = open_named(plan.encoder, device) if plan.encoder else None
+    encoder = open_task_encoder(plan.encoder, device) if plan.encoder else None
     parts = _read_parts(task, plan)
     _open_folder(output, _facts(plan, encoder), origin or {}, force=force)
     layers = _layers(plan, encoder, parts, Path(place) if place else output.parent / CACHE, device, progress)
-    about = about_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
+    about = describe_encoder(plan.encoder, encoder) if plan.encoder and encoder else None
     vectors = StaticVectors.load(plan.vectors) if plan.vectors else None
-    material = _Material(task, plan, parts, task.learn(parts["train"]), about, layers, vectors)
+    material = _RunInputs(task, plan, parts, task.build_vocabularies(parts["train"]), about, layers, vectors)
     seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
     for seed in seeds:
         folder = output / f"seed-{seed}"
@@ -122,41 +123,51 @@ def train(
     return [result for result in run.results if result["seed"] in seeds]
 
 
-def embed(plan: Plan, cache_folder: str | Path, *, device: str = "cpu", progress: bool = False) -> bool:
+def embed(plan: RunSettings, cache_folder: str | Path, *, device: str = "cpu", progress: bool = False) -> bool:
     """Embed what the runs of a plan will read, unless the cache has it; False where no frozen encoder is in it."""
-    encoder = open_named(plan.encoder, device) if plan.encoder else None
-    return _layers(plan, encoder, _read_parts(find(plan.task), plan), Path(cache_folder), "cpu", progress) is not None
+    encoder = open_task_encoder(plan.encoder, device) if plan.encoder else None
+    return (
+        _layers(plan, encoder, _read_parts(find_task(plan.task), plan), Path(cache_folder), "cpu", progress) is not None
+    )
 
 
 def _layers(
-    plan: Plan, encoder: NamedEncoder | None, parts: dict[str, list[Example]], place: Path, device: str, progress: bool
-) -> cache.LayerSource | None:
+    plan: RunSettings,
+    encoder: NamedEncoder | None,
+    parts: dict[str, list[Example]],
+    place: Path,
+    device: str,
+    progress: bool,
+) -> layer_cache.LayerSource | None:
     """The layers of all texts by a frozen encoder."""
     if encoder is None or plan.recipe.elmo.tune:
         return None
-    return cache.cached(
-        encoder, [text for part in parts.values() for text in texts_of(part)], place, device=device, progress=progress,
+    return layer_cache.cached(
+        encoder, [text for part in parts.values() for text in all_texts(part)], place, device=device, progress=progress,
         language=plan.recipe.data.language, precision=plan.recipe.elmo.precision,
     )  # fmt: skip
 
 
-def _read_parts(task: Task, plan: Plan) -> dict[str, list[Example]]:
+def _read_parts(task: Task, plan: RunSettings) -> dict[str, list[Example]]:
     """The examples of each file; labels that training lacks are noticed now."""
     parts: dict[str, list[Example]] = {}
     for part, path in zip(PARTS, plan.data, strict=False):
-        learnt = task.learn(parts["train"]) if parts else None
+        learnt = task.build_vocabularies(parts["train"]) if parts else None
         parts[part] = read_examples(task, path, plan.recipe.data, learnt)
     if len(parts["train"]) < 2:
         raise InputError(f"{plan.data[0]}: one example is too little to train on")
     return parts
 
 
-def _facts(plan: Plan, encoder: NamedEncoder | None) -> dict[str, Any]:
+def _facts(plan: RunSettings, encoder: NamedEncoder | None) -> dict[str, Any]:
     """What makes two runs the same."""
     return {
         "task": plan.task,
         "data": {
-            part: {"file": Path(path).name, "sha256": _checksum(find(plan.task).files(Path(path), plan.recipe.data))}
+            part: {
+                "file": Path(path).name,
+                "sha256": _checksum(find_task(plan.task).data_files(Path(path), plan.recipe.data)),
+            }
             for part, path in zip(PARTS, plan.data, strict=False)
         },
         "encoder": encoder.facts if encoder else None,
@@ -175,7 +186,7 @@ def _checksum(files: Sequence[Path]) -> str:
 
 
 def _train_seed(
-    material: _Material, seed: int, folder: Path, report: Report, device: str, *, progress: bool, shared_gpu: bool
+    material: _RunInputs, seed: int, folder: Path, report: Report, device: str, *, progress: bool, shared_gpu: bool
 ) -> None:
     train = some(material.parts["train"], material.plan.fraction, seed)
     model = _new_model(material, train, seed, device)
@@ -200,18 +211,18 @@ def _train_seed(
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
-def _new_model(material: _Material, train: Sequence[Example], seed: int, device: str) -> TaskModel:
+def _new_model(material: _RunInputs, train: Sequence[Example], seed: int, device: str) -> TaskModel:
     recipe, source, parts = material.plan.recipe, material.plan.encoder, material.parts
-    others = [text for part in parts.values() for text in texts_of(part)] if material.vectors else []
-    words, table = word_table(material.vectors, dict.fromkeys(texts_of(train)), others, recipe.words, seed)
+    others = [text for part in parts.values() for text in all_texts(part)] if material.vectors else []
+    words, table = build_embedding_table(material.vectors, dict.fromkeys(all_texts(train)), others, recipe.words, seed)
     layers = material.layers
     embedder = _open_tuned(source, recipe.data.language, device) if source and recipe.elmo.tune else None
     shape = None
     if embedder is not None:
-        shape = Shape(embedder.config.layers, embedder.config.dim)
+        shape = EncoderShape(embedder.config.layers, embedder.config.dim)
     elif layers is not None:
         count, _, _, dim = layers([train[0].words]).shape
-        shape = Shape(count, dim)
+        shape = EncoderShape(count, dim)
     torch.manual_seed(seed)
     model = TaskModel(material.task, recipe, {**material.learnt, "words": words}, table, shape)
     model.layers = layers
@@ -222,7 +233,7 @@ def _new_model(material: _Material, train: Sequence[Example], seed: int, device:
 
 def _open_tuned(source: str, language: str, device: str) -> Embedder:
     """A biLM that is trained with the network: read anew for each seed."""
-    loaded = open_named(source, device).loaded
+    loaded = open_task_encoder(source, device).loaded
     if loaded.embedder is None:
         raise InputError(f"{source}: is no ELMo, and no other encoder can be trained with the network")
     if loaded.split == "ko-morph" != language:
@@ -240,7 +251,7 @@ def some(examples: Sequence[Example], fraction: float, seed: int) -> list[Exampl
 
 def _answer(model: TaskModel, examples: Sequence[Example], path: Path, progress: bool) -> Score:
     counts, lines = [], []
-    for example, given in zip(examples, model.label(examples, progress=progress), strict=True):
+    for example, given in zip(examples, model.predict_examples(examples, progress=progress), strict=True):
         counts.append(model.task.count(example, given))
         line = {"wanted": example.labels, "given": given, "counts": counts[-1]}
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.harness.task import Answer, Example, Vocabularies
+from pyelmo.tasks.harness.task import Example, Prediction, Vocabularies
 
 
-def learn(examples: Sequence[Example]) -> Vocabularies:
+def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
     return {"labels": tuple(sorted({label for example in examples for label in example.labels}))}
 
 
@@ -22,9 +22,9 @@ def loss(scores: Tensor, examples: Sequence[Example], labels: Sequence[str]) -> 
     return nn.functional.cross_entropy(scores, wanted.to(scores.device, non_blocking=True))
 
 
-def decide(probabilities: Sequence[Tensor], labels: Sequence[str]) -> list[Answer]:  # (K,) each
+def decide(probabilities: Sequence[Tensor], labels: Sequence[str]) -> list[Prediction]:  # (K,) each
     return [(labels[number],) for number in torch.stack(list(probabilities)).argmax(1).tolist()]
 
 
-def count(example: Example, given: Answer) -> tuple[int, ...]:
+def count(example: Example, given: Prediction) -> tuple[int, ...]:
     return int(example.labels == given), 1

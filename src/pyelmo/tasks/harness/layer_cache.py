@@ -26,8 +26,8 @@ from pyelmo.encoders.base import encode
 from pyelmo.encoders.registry import NamedEncoder
 from pyelmo.errors import FormatError, InputError, OutputError
 from pyelmo.files import atomic_path, sha256
+from pyelmo.tasks.harness.task import Words
 
-Words = tuple[str, ...]
 # Sentences -> all layers of their words (L, B, T, D), zero after a sentence's end.
 LayerSource = Callable[[Sequence[Words]], Tensor]
 log = logging.getLogger("pyelmo")
@@ -41,7 +41,7 @@ def live(encoder: NamedEncoder, language: str, precision: str) -> LayerSource:
         distinct = list(dict.fromkeys(sentences))
         arrays = (_rounded(array, precision) for array in _arrays(encoder, language, distinct))
         found = dict(zip(distinct, arrays, strict=True))
-        return padded([found[words] for words in sentences])
+        return pad_arrays([found[words] for words in sentences])
 
     return layers
 
@@ -103,7 +103,7 @@ def _rows(table: Tensor, rows: Tensor, device: str) -> Tensor:
     return table.index_select(0, rows.to(table.device, non_blocking=True))
 
 
-def padded(arrays: Sequence[npt.NDArray[Any]]) -> Tensor:  # (T, L, D) each -> (L, B, T, D)
+def pad_arrays(arrays: Sequence[npt.NDArray[Any]]) -> Tensor:  # (T, L, D) each -> (L, B, T, D)
     longest = max(len(array) for array in arrays)
     values = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), dtype=arrays[0].dtype)
     for row, array in enumerate(arrays):

@@ -21,20 +21,21 @@ from tqdm import tqdm
 
 from pyelmo.errors import DivergedError, FormatError
 from pyelmo.files import atomic_path
-from pyelmo.tasks.harness.average import Average
+from pyelmo.tasks.harness.batching import epoch_batches
 from pyelmo.tasks.harness.model import TaskModel, score
-from pyelmo.tasks.harness.task import Example, TrainingSettings
+from pyelmo.tasks.harness.settings import TrainingSettings
+from pyelmo.tasks.harness.task import Example
+from pyelmo.tasks.harness.weight_average import WeightAverage
 from pyelmo.training.report import Report
 from pyelmo.training.trainer import SEED_RANK, SEED_STEP
 
 CHECKPOINT = "checkpoint.safetensors"
-WINDOW = 32  # batches whose examples are sorted by length
 READ_AFTER = 16  # steps whose losses are read together: to read one is to wait until a GPU has done all before it
 HALVINGS = 5  # of the learning rate, at most
 
 
 @dataclass
-class FitPosition:
+class TrainingPosition:
     """Where a training stands."""
 
     epoch: int = 0
@@ -61,22 +62,22 @@ def fit(
     encoder: dict[str, object] | None,
     progress: bool = False,
     shared_gpu: bool = False,
-) -> FitPosition:
+) -> TrainingPosition:
     """Train a model from where its checkpoint stands; the weights of the best epoch are in `folder`/model.
 
     With `shared_gpu` the loss is read after every step: a process that runs far ahead of a GPU that others use, too,
     would take a core from them while it waits.
     """
     settings = model.recipe.training
-    optimiser, average = _optimiser(model, settings), Average(model, settings.average)
-    position = FitPosition()
+    optimiser, average = _optimiser(model, settings), WeightAverage(model, settings.average)
+    position = TrainingPosition()
     if (folder / CHECKPOINT).is_file():
         position = _restore(folder / CHECKPOINT, model, optimiser, average)
         report.note(f"going on from epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
     read_after = 1 if shared_gpu else READ_AFTER
     began = time.monotonic() - position.seconds
     while not _finished(position, settings):
-        size = settings.batch if model.task.texts else 1
+        size = settings.batch if model.task.texts_per_example else 1
         batches = epoch_batches([example.length for example in train], size, seed, position.epoch)
         _set_rate(optimiser, position, settings)
         bar = tqdm(
@@ -100,7 +101,7 @@ def fit(
                     position.seconds = time.monotonic() - began
                     _save(folder / CHECKPOINT, model, optimiser, average, position)
         with average.used():
-            found = score(model.task, dev, model.label(dev, progress=progress))
+            found = score(model.task, dev, model.predict_examples(dev, progress=progress))
             position.scores.append(found.main)
             mean, rate = position.loss / len(batches), optimiser.param_groups[0]["lr"]
             better = position.best == position.epoch
@@ -117,18 +118,7 @@ def fit(
     return position
 
 
-def epoch_batches(lengths: Sequence[int], size: int, seed: int, epoch: int) -> list[list[int]]:
-    """Every example once, in random order, those of a batch of like length."""
-    random = np.random.default_rng([seed, epoch])
-    order = random.permutation(len(lengths)).tolist()
-    batches: list[list[int]] = []
-    for start in range(0, len(order), size * WINDOW):
-        window = sorted(order[start : start + size * WINDOW], key=lambda row: lengths[row])
-        batches += [window[first : first + size] for first in range(0, len(window), size)]
-    return [batches[place] for place in random.permutation(len(batches))]
-
-
-def _finished(position: FitPosition, settings: TrainingSettings) -> bool:
+def _finished(position: TrainingPosition, settings: TrainingSettings) -> bool:
     done = len(position.scores)
     if not done:
         return False
@@ -164,7 +154,7 @@ def _tensor_cores(device: torch.device) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _read(losses: list[Tensor], position: FitPosition) -> None:
+def _read(losses: list[Tensor], position: TrainingPosition) -> None:
     """Add the losses of the last steps; one that is no number ends the training, before anything of it is saved."""
     first = position.step - len(losses) + 1
     for step, value in enumerate(torch.stack(losses).tolist(), first):
@@ -186,7 +176,7 @@ def _optimiser(model: TaskModel, settings: TrainingSettings) -> torch.optim.Opti
     return torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=model.device.type == "cuda")
 
 
-def _set_rate(optimiser: torch.optim.Optimizer, position: FitPosition, settings: TrainingSettings) -> None:
+def _set_rate(optimiser: torch.optim.Optimizer, position: TrainingPosition, settings: TrainingSettings) -> None:
     """Halve the rates each time `halve_after` epochs have brought no better score: a function of the scores alone."""
     halvings, best, since = 0, -math.inf, 0
     for found in position.scores:
@@ -203,7 +193,7 @@ def _trained(model: TaskModel) -> dict[str, Tensor]:
 
 
 def _save(
-    path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: Average, position: FitPosition
+    path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: WeightAverage, position: TrainingPosition
 ) -> None:
     from safetensors.torch import save_file
 
@@ -216,7 +206,9 @@ def _save(
         save_file(contiguous, part, metadata={"position": json.dumps(asdict(position))})
 
 
-def _restore(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: Average) -> FitPosition:
+def _restore(
+    path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: WeightAverage
+) -> TrainingPosition:
     """Put weights, optimiser and means back as they were."""
     from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file
@@ -224,7 +216,7 @@ def _restore(path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, ave
     try:
         tensors = load_file(path)
         with safe_open(path, "pt") as file:
-            position = FitPosition(**json.loads((file.metadata() or {})["position"]))
+            position = TrainingPosition(**json.loads((file.metadata() or {})["position"]))
         for name, target in _trained(model).items():
             target.copy_(tensors[f"model/{name}"])
         for name, target in average.means.items():
