@@ -19,7 +19,7 @@ from pyelmo.tasks.harness import task
 from pyelmo.tasks.harness.batching import length_batches
 from pyelmo.tasks.harness.metrics import SPAN_F1, Metric, percentage
 from pyelmo.tasks.harness.run import RunSettings, train
-from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.settings import TaskRecipe, TrainingSettings
 from pyelmo.tasks.harness.task import Example, Task
 from pyelmo.tasks.harness.training_loop import _tensor_cores
 
@@ -59,8 +59,8 @@ def read(path, data, training):
 
 
 TOY = {
-    "name": "toy", "paper": 1.0, "paper_dataset": "none", "recipe": ToyRecipe, "read": read, "learn": lambda examples: {},
-    "build": Lengths, "show": lambda examples: str(examples[0].labels),
+    "name": "toy", "paper_reduction": 1.0, "paper_dataset": "none", "recipe": ToyRecipe, "read": read,
+    "build_vocabularies": lambda examples: {}, "build_network": Lengths, "format": lambda examples: str(examples[0].labels),
     "count": lambda example, given: (float(example.labels == given) / 2, 1.0),
     "metric": Metric("halves", ("half", "of"), lambda sums: {"halves": percentage(sums[..., 0], sums[..., 1])}),
 }  # fmt: skip
@@ -74,7 +74,7 @@ def toy(tmp_path, monkeypatch, ner_data):
         monkeypatch.setattr(task, "TASKS", ("toy",))
         monkeypatch.setitem(sys.modules, "pyelmo.tasks.toy.task", SimpleNamespace(TASK=Task(**TOY | fields)))
         (tmp_path / "data").write_text("a b c|d|e f\na b c|d e|f\ng|h|a b c\n")
-        settings = ToyRecipe(training=task.TrainingSettings(epochs=1, batch=3))
+        settings = ToyRecipe(training=TrainingSettings(epochs=1, batch=3))
         plan = RunSettings(task="toy", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
         SEEN.clear()
         return train(plan, tmp_path / "run")[0]
