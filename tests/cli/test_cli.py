@@ -384,7 +384,7 @@ TRAINING_ERRORS = {
     "unknown key": (["pretrain", "corpus", "-o", "out", "--set", "training.batchsize=3"], "Did you mean 'batch'"),
     "unknown recipe": (["pretrain", "corpus", "-o", "out", "--recipe", "none-such"], "tiny-cpu"),
     "no cuda": (["pretrain", "corpus", "-o", "out", "--device", "tpu"], "neither cpu nor cuda"),
-    "no corpus": (["pretrain", "MODEL", "-o", "out"], "no prepared corpus"),
+    "no corpus": (["pretrain", "MODEL", "-o", "out"], "not a prepared corpus"),
     "no softmax": (["evaluate", "MODEL", "sentences.txt"], "has no softmax"),
     "no gap": (["predict", "MODEL", "nothing to fill"], "0 gaps"),
     "no words": (["evaluate", "LM", "empty.txt"], "no text"),

@@ -96,7 +96,7 @@ BAD = {
     "nothing to measure": (["evaluate", "VECTORS"], "name --analogies or --pairs"),
     "no words to measure": (["evaluate", "VECTORS", "--pairs", "simlex.txt", "--vocab-size", "0"], "at least 1"),
     "no questions": (["evaluate", "VECTORS", "--analogies", "simlex.txt"], "simlex.txt, line 1"),
-    "no corpus": (["train", "nowhere", "-o", "a.vec"], "no prepared corpus"),
+    "no corpus": (["train", "nowhere", "-o", "a.vec"], "not a prepared corpus"),
     "no format": (["train", "corpus", "-o", "a"], "--format"),
     "existing output": (["train", "corpus", "-o", "VECTORS", "--format", "glove"], "--force"),
     "odd settings": (["train", "corpus", "-o", "a.vec", "--dim", "0"], "dim is 0"),

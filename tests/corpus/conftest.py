@@ -1,4 +1,4 @@
-"""Text to make corpora of, for all tests of this folder."""
+"""Texts that the tests of this folder prepare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def some_text(seed: int, documents: int) -> str:
-    """Documents of paragraphs of sentences of made-up words, some of them far more frequent than others."""
+    """Return documents of random words, some of them far more frequent than others."""
     chance = random.Random(seed)
     words = [f"{chance.choice('abcdefg')}{'xyz'[number % 3]}{number}" for number in range(300)]
 

@@ -8,30 +8,30 @@ from typing import Any
 
 import pytest
 
-from pyelmo.corpus.corpus import Corpus
+from pyelmo.corpus.corpus import Corpus, PrepareSettings
 from pyelmo.corpus.prepare import prepare
 from pyelmo.errors import FormatError, InputError, NotFoundError
 
 
 @pytest.fixture
 def prepared(text: Path, tmp_path: Path) -> Path:
-    prepare([text], tmp_path / "out", language="en", valid_fraction=0.2, shard_words=500)
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0.2, shard_words=500), tmp_path / "out")
     return tmp_path / "out"
 
 
-def test_a_flipped_byte_is_found_by_its_checksum(prepared: Path) -> None:
+def test_a_flipped_byte_is_a_checksum_mismatch(prepared: Path) -> None:
     Corpus.open(prepared).verify()
     for path in prepared.iterdir():
         if path.name == "manifest.json":
             continue
         before = path.read_bytes()
         path.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
-        with pytest.raises(FormatError, match=rf"{path.name}: checksum .* expected"):
+        with pytest.raises(FormatError, match=rf"{path.name}: checksum mismatch: .* expected"):
             Corpus.open(prepared).verify()
         path.write_bytes(before)
 
 
-def test_a_short_or_missing_file_is_found_when_opening(prepared: Path) -> None:
+def test_a_short_or_missing_file_is_an_error_when_opening(prepared: Path) -> None:
     shard = prepared / "train-00001.bin"
     shard.write_bytes(shard.read_bytes()[:-4])
     with pytest.raises(FormatError, match=r"train-00001\.bin: has \d+ bytes, expected"):
@@ -46,7 +46,7 @@ def test_a_short_or_missing_file_is_found_when_opening(prepared: Path) -> None:
     [
         (lambda values: values | {"version": 99}, "has version 99, this program reads version 1"),
         (lambda values: {key: value for key, value in values.items() if key != "files"}, "missing files"),
-        (lambda values: [values], "not a manifest"),
+        (lambda values: [values], "not the manifest"),
         (lambda values: values | {"files": [values["files"][0] | {"name": "../x"}]}, "outside its folder"),
         (lambda values: values | {"settings": {"inputs": []}}, "no input"),
     ],
@@ -62,7 +62,7 @@ def test_other_files_and_no_corpus_are_clear_errors(prepared: Path, tmp_path: Pa
     with pytest.raises(NotFoundError, match="Make one with elmo prepare"):
         Corpus.open(tmp_path)
     (prepared / "manifest.json").write_bytes(b"\xff")
-    with pytest.raises(FormatError, match="not a manifest"):
+    with pytest.raises(FormatError, match="not the manifest"):
         Corpus.open(prepared)
 
 

@@ -1,4 +1,4 @@
-"""Text -> ids of its words, a block at a time: the same words as the rules give one by one."""
+"""Text -> word ids, a block at a time: the same words as `split_words` returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyelmo.corpus.pieces import END_PIECE, MARKS, PieceTable
+from pyelmo.corpus.pieces import END_PIECE, SPECIAL_TOKENS, PieceTable
 from pyelmo.text.tokens import LANGUAGES, piece_splitter, split_words
 
 RULED = [language for language in LANGUAGES if language != "ko-morph"]
@@ -16,7 +16,7 @@ TEXT = st.text(st.characters(exclude_characters=END_PIECE)) | st.text(
 
 
 def table(language: str) -> PieceTable:
-    return PieceTable(piece_splitter(language), cuts_marks=True)
+    return PieceTable(piece_splitter(language), cuts_punctuation=True)
 
 
 @pytest.mark.parametrize("language", RULED)
@@ -25,26 +25,26 @@ def test_the_words_are_those_of_the_rules(language: str, texts: list[str]) -> No
     pieces = table(language)
     for text in texts:
         words = [pieces.words[number] for number in pieces.ids(text)]
-        assert words == [word if word not in MARKS else "<UNK>" for word in split_words(text, language)]
+        assert words == [word if word not in SPECIAL_TOKENS else "<UNK>" for word in split_words(text, language)]
 
 
-def test_a_word_that_looks_like_a_mark_is_unknown() -> None:
-    pieces = PieceTable(lambda piece: [piece], cuts_marks=False)
+def test_a_word_that_looks_like_a_special_token_is_unknown() -> None:
+    pieces = PieceTable(lambda piece: [piece], cuts_punctuation=False)
     assert pieces.ids(f"a <S> </S> <UNK> {END_PIECE} a").tolist() == [3, 2, 2, 2, 1, 3]
 
 
-def test_pieces_are_told_apart_whatever_their_length_and_place() -> None:
+def test_pieces_are_distinguished_at_any_length_and_position() -> None:
     words = [f"{letter * length}{number}" for letter in "aé漢😀" for length in (1, 2, 50, 3000) for number in range(50)]
-    pieces = PieceTable(lambda piece: [piece], cuts_marks=False)
+    pieces = PieceTable(lambda piece: [piece], cuts_punctuation=False)
     for text in (" ".join(words), "  ".join(reversed(words))):
         assert [pieces.words[number] for number in pieces.ids(text)] == text.split()
-    assert len(pieces.words) == len(MARKS) + len(words)
+    assert len(pieces.words) == len(SPECIAL_TOKENS) + len(words)
 
 
-def test_pieces_that_share_a_slot_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_that_share_a_slot_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyelmo.corpus.pieces._SLOT_BITS", 1)
     words = [f"word{number % 97}" for number in range(1000)]
-    pieces = PieceTable(lambda piece: [piece], cuts_marks=False)
+    pieces = PieceTable(lambda piece: [piece], cuts_punctuation=False)
     for _ in range(2):
         assert [pieces.words[number] for number in pieces.ids(" ".join(words))] == words
 

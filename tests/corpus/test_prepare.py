@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 from pyelmo.corpus import chunks
-from pyelmo.corpus.corpus import Corpus
-from pyelmo.corpus.prepare import Progress, prepare
+from pyelmo.corpus.corpus import Corpus, PrepareSettings
+from pyelmo.corpus.encoding import Progress
+from pyelmo.corpus.prepare import prepare
 from pyelmo.errors import InputError, NotFoundError, OutputError
 from pyelmo.text.tokens import split_sentences, split_words
 from pyelmo.text.vocabulary import Vocabulary
@@ -44,14 +46,14 @@ def sentences_of(text: str, language: str = "en") -> list[list[str]]:
 
 
 def test_the_text_comes_back_in_its_order(text: Path, tmp_path: Path) -> None:
-    prepare([text], tmp_path / "out", language="en", valid_fraction=0)
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
     assert read_back(corpus, "train") == sentences_of(text.read_text(encoding="utf-8"))
     assert read_back(corpus, "valid") == []
 
 
 def test_types_stand_by_falling_count_and_then_by_code_point(text: Path, tmp_path: Path) -> None:
-    manifest = prepare([text], tmp_path / "out", language="en", vocab_size=50, valid_fraction=0)
+    manifest = prepare(PrepareSettings(inputs=[text], language="en", vocab_size=50, valid_fraction=0), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
     counts = Counter(word for sentence in sentences_of(text.read_text(encoding="utf-8")) for word in sentence)
     expected = sorted(counts, key=lambda word: (-counts[word], word))
@@ -65,7 +67,9 @@ def test_types_stand_by_falling_count_and_then_by_code_point(text: Path, tmp_pat
 
 
 def test_rare_words_are_left_out_of_the_vocabulary_and_of_the_types(text: Path, tmp_path: Path) -> None:
-    prepare([text], tmp_path / "out", language="en", min_count=5, min_type_count=2, valid_fraction=0)
+    prepare(
+        PrepareSettings(inputs=[text], language="en", min_count=5, min_type_count=2, valid_fraction=0), tmp_path / "out"
+    )
     corpus = Corpus.open(tmp_path / "out")
     assert min(corpus.counts[3:]) == 2
     assert min(corpus.counts[3 : corpus.vocab_size]) == 5
@@ -77,16 +81,16 @@ def test_rare_words_are_left_out_of_the_vocabulary_and_of_the_types(text: Path, 
 
 
 def test_the_number_of_types_is_bounded(text: Path, tmp_path: Path) -> None:
-    prepare([text], tmp_path / "all", language="en", valid_fraction=0)
-    prepare([text], tmp_path / "out", language="en", valid_fraction=0, max_types=40)
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0), tmp_path / "all")
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0, max_types=40), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
     assert 3 < len(corpus.types) <= 43
     assert corpus.types[:20] == Corpus.open(tmp_path / "all").types[:20]
 
 
 def test_shards_hold_whole_sentences_and_an_index(text: Path, tmp_path: Path) -> None:
-    prepare([text], tmp_path / "one", language="en", valid_fraction=0.2)
-    prepare([text], tmp_path / "many", language="en", valid_fraction=0.2, shard_words=100)
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0.2), tmp_path / "one")
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0.2, shard_words=100), tmp_path / "many")
     one, many = Corpus.open(tmp_path / "one"), Corpus.open(tmp_path / "many")
     assert len(many.shards("train")) > 5
     for split in ("train", "valid"):
@@ -100,7 +104,7 @@ def test_shards_hold_whole_sentences_and_an_index(text: Path, tmp_path: Path) ->
 
 
 def test_whole_documents_are_held_out(text: Path, tmp_path: Path) -> None:
-    prepare([text], tmp_path / "out", language="en", valid_fraction=0.2)
+    prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0.2), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
     documents = [sentences_of(document) for document in text.read_text(encoding="utf-8").split("\n\n")]
     valid = read_back(corpus, "valid")
@@ -113,7 +117,9 @@ def test_whole_documents_are_held_out(text: Path, tmp_path: Path) -> None:
 
 def test_a_long_document_is_held_out_in_parts(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("".join(f"a{number} b.\n" for number in range(30_000)))
-    manifest = prepare([tmp_path / "text.txt"], tmp_path / "out", valid_fraction=0.2, tokenised=True)
+    manifest = prepare(
+        PrepareSettings(inputs=[tmp_path / "text.txt"], valid_fraction=0.2, tokenised=True), tmp_path / "out"
+    )
     assert 2000 <= manifest.valid.sentences <= 12_000
     assert manifest.valid.sentences % 1000 == 0
 
@@ -122,7 +128,8 @@ def test_words_of_validation_text_alone_have_types_but_are_unknown_targets(tmp_p
     (tmp_path / "train.txt").write_text("b a a\n")
     (tmp_path / "valid.txt").write_text("a new\n")
     manifest = prepare(
-        [tmp_path / "train.txt"], tmp_path / "out", valid_inputs=[tmp_path / "valid.txt"], tokenised=True
+        PrepareSettings(inputs=[tmp_path / "train.txt"], valid_inputs=[tmp_path / "valid.txt"], tokenised=True),
+        tmp_path / "out",
     )
     corpus = Corpus.open(tmp_path / "out")
     assert corpus.types[3:] == ("a", "b", "new")
@@ -134,7 +141,7 @@ def test_words_of_validation_text_alone_have_types_but_are_unknown_targets(tmp_p
 
 def test_tokenised_text_passes_through(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("do n't . stop\u00a0here\n\n<S> </S> <UNK> (x)\n", encoding="utf-8")
-    prepare([tmp_path / "text.txt"], tmp_path / "out", tokenised=True, valid_fraction=0)
+    prepare(PrepareSettings(inputs=[tmp_path / "text.txt"], tokenised=True, valid_fraction=0), tmp_path / "out")
     words = [["do", "n't", ".", "stop", "here"], ["<UNK>", "<UNK>", "<UNK>", "(x)"]]
     assert read_back(Corpus.open(tmp_path / "out"), "train") == words
 
@@ -143,7 +150,7 @@ def test_each_repeated_line_is_dropped_but_the_first(tmp_path: Path) -> None:
     lines = [f"line {number % 700} of text" for number in range(2000)]
     (tmp_path / "text.txt").write_text("\n".join(lines))
     options: dict[str, Any] = {"tokenised": True, "valid_fraction": 0, "drop_duplicates": True}
-    prepare([tmp_path / "text.txt"], tmp_path / "out", **options)
+    prepare(PrepareSettings(inputs=[tmp_path / "text.txt"], **options), tmp_path / "out")
     assert read_back(Corpus.open(tmp_path / "out"), "train") == [line.split() for line in lines[:700]]
 
 
@@ -151,7 +158,7 @@ def test_records_of_several_files_are_read_in_order(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"body": "First one.\\nThen two."}\n{"body": "Third."}\n')
     (tmp_path / "b.jsonl").write_text('{"body": "Last."}\n')
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    prepare(paths, tmp_path / "out", language="en", text_column="body", valid_fraction=0)
+    prepare(PrepareSettings(inputs=paths, language="en", column="body", valid_fraction=0), tmp_path / "out")
     words = [["First", "one", "."], ["Then", "two", "."], ["Third", "."], ["Last", "."]]
     assert read_back(Corpus.open(tmp_path / "out"), "train") == words
 
@@ -161,20 +168,20 @@ def test_standard_input_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         buffer = io.BufferedReader(io.BytesIO(b"A text.\n"))
 
     monkeypatch.setattr("sys.stdin", Standard)
-    prepare(["-"], tmp_path / "out", language="en")
+    prepare(PrepareSettings(inputs=["-"], language="en"), tmp_path / "out")
     assert read_back(Corpus.open(tmp_path / "out"), "train") == [["A", "text", "."]]
 
 
 def test_progress_reaches_the_end(text: Path, tmp_path: Path) -> None:
     seen: list[Progress] = []
-    prepare([text], tmp_path / "out", progress=seen.append)
+    prepare(PrepareSettings(inputs=[text]), tmp_path / "out", progress=seen.append)
     assert len(seen) > 3
     assert [state.chunks for state in seen] == list(range(1, len(seen) + 1))
     assert seen[-1].bytes_read == seen[-1].total_bytes == text.stat().st_size
 
 
 def test_a_bar_is_drawn_on_stderr(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prepare([text], tmp_path / "out", progress=True)
+    prepare(PrepareSettings(inputs=[text]), tmp_path / "out", progress=True)
     captured = capsys.readouterr()
     assert "prepare: 100%" in captured.err
     assert captured.out == ""
@@ -187,28 +194,28 @@ def test_a_bar_is_drawn_on_stderr(text: Path, tmp_path: Path, capsys: pytest.Cap
 def test_an_empty_corpus_is_one_clear_error_and_leaves_nothing(tmp_path: Path, empty: str) -> None:
     (tmp_path / "text.txt").write_text(empty)
     with pytest.raises(InputError, match="no words to train on"):
-        prepare([tmp_path / "text.txt"], tmp_path / "out")
+        prepare(PrepareSettings(inputs=[tmp_path / "text.txt"]), tmp_path / "out")
     assert [entry.name for entry in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_one_word_makes_a_corpus_of_one_word(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("word")
-    manifest = prepare([tmp_path / "text.txt"], tmp_path / "out")
+    manifest = prepare(PrepareSettings(inputs=[tmp_path / "text.txt"]), tmp_path / "out")
     assert (manifest.train.words, manifest.train.sentences, manifest.vocab_size) == (1, 1, 4)
 
 
 def test_a_corpus_is_replaced_only_with_force_and_another_folder_never(text: Path, tmp_path: Path) -> None:
-    prepare([text], tmp_path / "out")
+    prepare(PrepareSettings(inputs=[text]), tmp_path / "out")
     before = content(tmp_path / "out")
-    with pytest.raises(OutputError, match="holds a corpus already. Pass --force"):
-        prepare([text], tmp_path / "out", language="en")
+    with pytest.raises(OutputError, match="contains a corpus already. Pass --force"):
+        prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
     assert content(tmp_path / "out") == before
-    prepare([text], tmp_path / "out", language="en", force=True)
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out", force=True)
     assert content(tmp_path / "out") != before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
     with pytest.raises(OutputError, match="not a prepared corpus"):
-        prepare([text], tmp_path / "mine", force=True)
+        prepare(PrepareSettings(inputs=[text]), tmp_path / "mine", force=True)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
 
 
@@ -218,24 +225,37 @@ def test_a_corpus_is_replaced_only_with_force_and_another_folder_never(text: Pat
         ({"vocab_size": 3}, "vocab_size is 3; it must be at least 4"),
         ({"min_count": 0}, "min_count is 0"),
         ({"valid_fraction": 1.0}, "valid_fraction is 1.0"),
-        ({"processes": 0}, "processes is 0"),
-        ({"language": "xx"}, "'xx' is not known"),
-        ({"input_format": "xml"}, "'xml' is not known"),
-        ({"valid_inputs": "one.txt"}, "lists of files"),
+        ({"language": "xx"}, "'xx' is unknown"),
+        ({"input_format": "xml"}, "'xml' is unknown"),
+        ({"valid_inputs": "one.txt"}, "must be a list of files"),
     ],
 )
 def test_an_impossible_setting_is_one_clear_error(
     text: Path, tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        prepare([text], tmp_path / "out", **options)
+        prepare(PrepareSettings(inputs=[text], **options), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
+def test_no_worker_is_one_clear_error(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="workers is 0"):
+        prepare(PrepareSettings(inputs=[text]), tmp_path / "out", workers=0)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_manifest_names_the_column_as_before(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "First one."}\n')
+    prepare(PrepareSettings(inputs=[tmp_path / "a.jsonl"], column="body"), tmp_path / "out")
+    settings = json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]
+    assert list(settings)[-3:] == ["text_column", "input_format", "shard_words"]
+    assert Corpus.open(tmp_path / "out").manifest.settings.column == "body"
+
+
 def test_a_missing_input_and_a_missing_folder_are_clear_errors(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"missing\.txt: no such file"):
-        prepare([tmp_path / "missing.txt"], tmp_path / "out")
+    with pytest.raises(NotFoundError, match=r"missing\.txt: not found"):
+        prepare(PrepareSettings(inputs=[tmp_path / "missing.txt"]), tmp_path / "out")
     with pytest.raises(OutputError, match="does not exist. Create it first"):
-        prepare([text], tmp_path / "no" / "out")
+        prepare(PrepareSettings(inputs=[text]), tmp_path / "no" / "out")
     with pytest.raises(InputError, match="no input"):
-        prepare([], tmp_path / "out")
+        prepare(PrepareSettings(inputs=[]), tmp_path / "out")

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from pyelmo.corpus import chunks
-from pyelmo.corpus import encode as encoding
-from pyelmo.corpus.corpus import Corpus
+from pyelmo.corpus import chunks, encoding
+from pyelmo.corpus.corpus import Corpus, PrepareSettings
 from pyelmo.corpus.prepare import prepare
 from pyelmo.errors import OutputError, PyelmoError
 
@@ -33,39 +32,40 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("options", [{}, {"drop_duplicates": True}, {"max_types": 40, "valid_fraction": 0.1}])
 def test_two_processes_write_the_same_bytes_as_one(text: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    prepare([text, text], tmp_path / "one", language="en", **options)
-    prepare([text, text], tmp_path / "two", language="en", processes=2, **options)
+    prepare(PrepareSettings(inputs=[text, text], language="en", **options), tmp_path / "one")
+    prepare(PrepareSettings(inputs=[text, text], language="en", **options), tmp_path / "two", workers=2)
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
 def test_a_small_memory_of_pieces_changes_nothing(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare([text], tmp_path / "one", language="en")
-    monkeypatch.setattr(chunks, "_PIECES_REMEMBERED", 10)
-    prepare([text], tmp_path / "two", language="en")
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "one")
+    monkeypatch.setattr(encoding, "_MAX_PIECES", 10)
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "two")
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
 SCRIPT = """
 import sys
 from pyelmo.corpus import chunks
+from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
 if __name__ == "__main__":
     chunks.CHUNK_CHARACTERS = {chunk}
-    prepare([sys.argv[1]], sys.argv[2], language="en", processes=int(sys.argv[3]))
+    prepare(PrepareSettings(inputs=[sys.argv[1]], language="en"), sys.argv[2], workers=int(sys.argv[3]))
 """
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_killed_at_any_moment_and_restarted_it_finishes_the_same_shards(
-    long_text: Path, tmp_path: Path, processes: int
+    long_text: Path, tmp_path: Path, workers: int
 ) -> None:
     path, script = long_text, tmp_path / "script.py"
     script.write_text(SCRIPT.format(chunk=SMALL_CHUNKS))
-    command = [sys.executable, str(script), str(path), str(tmp_path / "out"), str(processes)]
-    prepare([path], tmp_path / "clean", language="en")
+    command = [sys.executable, str(script), str(path), str(tmp_path / "out"), str(workers)]
+    prepare(PrepareSettings(inputs=[path], language="en"), tmp_path / "clean")
     work = tmp_path / ".out.preparing"
     whole = path.stat().st_size // SMALL_CHUNKS
-    for wanted in sorted(random.Random(processes).sample(range(whole - 10), 4)):
+    for wanted in sorted(random.Random(workers).sample(range(whole - 10), 4)):
         with subprocess.Popen(command) as run:
             while len(list(work.glob("chunks/*.npz"))) < wanted:
                 time.sleep(0.001)
@@ -83,7 +83,7 @@ class StoppedError(Exception):
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, count: int) -> list[Path]:
-    """Let `count` more chunks be written, then fail; gives the list of those written."""
+    """Let `count` more chunks be written, then fail; return the list of chunks written."""
     written: list[Path] = []
     original = chunks.save_chunk
 
@@ -97,46 +97,50 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, count: int) -> list[Path]:
     return written
 
 
-def test_a_restart_encodes_only_what_was_not_done(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare([text], tmp_path / "clean", language="en")
+def test_a_resumed_run_encodes_only_what_was_not_done(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "clean")
     before = stop_after(monkeypatch, 3)
     with pytest.raises(StoppedError):
-        prepare([text], tmp_path / "out", language="en")
+        prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
     assert len(before) == 3
     after = stop_after(monkeypatch, 1000)
-    prepare([text], tmp_path / "out", language="en")
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
     assert not set(before) & set(after)
     assert content(tmp_path / "out") == content(tmp_path / "clean")
 
 
-def test_a_restart_notices_text_that_has_changed(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop_after(monkeypatch, 3)
-    with pytest.raises(StoppedError):
-        prepare([text], tmp_path / "out", language="en")
-    stop_after(monkeypatch, 1000)
-    text.write_text("New text. " + text.read_text(encoding="utf-8"), encoding="utf-8")
-    prepare([text], tmp_path / "out", language="en")
-    prepare([text], tmp_path / "clean", language="en")
-    assert content(tmp_path / "out") == content(tmp_path / "clean")
-
-
-def test_a_restart_with_other_settings_asks_for_force(
+def test_a_resumed_run_notices_text_that_has_changed(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_after(monkeypatch, 3)
     with pytest.raises(StoppedError):
-        prepare([text], tmp_path / "out", language="en")
+        prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
     stop_after(monkeypatch, 1000)
-    with pytest.raises(OutputError, match=r"language: en then, ko now\). Pass --force"):
-        prepare([text], tmp_path / "out", language="ko")
-    prepare([text], tmp_path / "out", language="ko", force=True)
+    text.write_text("New text. " + text.read_text(encoding="utf-8"), encoding="utf-8")
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "clean")
+    assert content(tmp_path / "out") == content(tmp_path / "clean")
+
+
+def test_a_resumed_run_with_other_settings_asks_for_force(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, 3)
+    with pytest.raises(StoppedError):
+        prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
+    stop_after(monkeypatch, 1000)
+    with pytest.raises(OutputError, match=r"language was en, is now ko\). Pass --force"):
+        prepare(PrepareSettings(inputs=[text], language="ko"), tmp_path / "out")
+    prepare(PrepareSettings(inputs=[text], language="ko"), tmp_path / "out", force=True)
     assert Corpus.open(tmp_path / "out").manifest.settings.language == "ko"
 
 
 def test_a_run_killed_before_the_last_rename_is_only_renamed(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare([text], tmp_path / "clean", language="en")
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "clean")
 
     def replace(source: Path, target: Path) -> None:
         if Path(source).name.endswith(".preparing"):
@@ -145,46 +149,46 @@ def test_a_run_killed_before_the_last_rename_is_only_renamed(
 
     with monkeypatch.context() as patch, pytest.raises(StoppedError):
         patch.setattr(os, "replace", replace)
-        prepare([text], tmp_path / "out", language="en")
+        prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
     assert stop_after(monkeypatch, 0) == []
-    prepare([text], tmp_path / "out", language="en")
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
     assert content(tmp_path / "out") == content(tmp_path / "clean")
 
 
 FULL_DISK = """
 import resource, sys
 from pyelmo.errors import OutputError
-from pyelmo.corpus import chunks
+from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
     try:
-        prepare([sys.argv[1]], sys.argv[2], processes=int(sys.argv[3]), tokenised=True)
+        prepare(PrepareSettings(inputs=[sys.argv[1]], tokenised=True), sys.argv[2], workers=int(sys.argv[3]))
     except OutputError as error:
         print(error)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the size of files")
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("limit", [0, 20_000, 300_000])
-def test_a_full_disk_is_one_clear_error_and_a_restart_finishes(tmp_path: Path, processes: int, limit: int) -> None:
+def test_a_full_disk_is_one_clear_error_and_a_restart_finishes(tmp_path: Path, workers: int, limit: int) -> None:
     path, script = tmp_path / "text.txt", tmp_path / "script.py"
     path.write_text("".join(f"a b c{number % 100}\n" for number in range(50_000)))
     script.write_text(FULL_DISK)
-    command = [sys.executable, str(script), str(path), str(tmp_path / "out"), str(processes), str(limit)]
+    command = [sys.executable, str(script), str(path), str(tmp_path / "out"), str(workers), str(limit)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "cannot be written: File too large" in run.stdout
     assert run.stdout.count("\n") == 1
     assert not (tmp_path / "out").exists()
-    prepare([path], tmp_path / "out", tokenised=True)
+    prepare(PrepareSettings(inputs=[path], tokenised=True), tmp_path / "out")
     Corpus.open(tmp_path / "out").verify()
 
 
 def test_a_worker_that_dies_is_one_clear_error(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "end_with_parent", _die)
-    with pytest.raises(PyelmoError, match="a worker process ended"):
-        prepare([text], tmp_path / "out", processes=2)
+    monkeypatch.setattr("pyelmo.parallel.end_with_parent", _die)
+    with pytest.raises(PyelmoError, match="a worker process exited unexpectedly"):
+        prepare(PrepareSettings(inputs=[text]), tmp_path / "out", workers=2)
 
 
 def _die() -> None:

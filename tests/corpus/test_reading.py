@@ -44,7 +44,7 @@ CONTENTS: dict[str, Callable[[], bytes]] = {
     "a.jsonl": jsonl,
     "a.parquet": parquet,
 }
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
     ".gz": gzip.compress,
     ".xz": lzma.compress,
@@ -54,25 +54,27 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def squeezed(lines: list[str]) -> list[str]:
-    """Without the repeated ends of documents, which mean no more than one."""
+    """Return the lines with a single empty line at the end of each document."""
     return [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
 
 
-@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("compression", COMPRESSORS)
 @pytest.mark.parametrize("name", CONTENTS)
-def test_every_format_in_every_packing_gives_the_same_lines(tmp_path: Path, name: str, packing: str) -> None:
-    path = tmp_path / (name + packing)
-    path.write_bytes(PACKERS[packing](CONTENTS[name]()))
+def test_every_format_in_every_compression_gives_the_same_lines(tmp_path: Path, name: str, compression: str) -> None:
+    path = tmp_path / (name + compression)
+    path.write_bytes(COMPRESSORS[compression](CONTENTS[name]()))
     reader = TextReader([path])
     assert squeezed(list(reader)) == LINES
     assert reader.bytes_read == reader.total_bytes == path.stat().st_size
 
 
-@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("compression", COMPRESSORS)
 @pytest.mark.parametrize("name", CONTENTS)
-def test_standard_input_is_read_in_every_packing(monkeypatch: pytest.MonkeyPatch, name: str, packing: str) -> None:
+def test_standard_input_is_read_in_every_compression(
+    monkeypatch: pytest.MonkeyPatch, name: str, compression: str
+) -> None:
     class Standard:
-        buffer = io.BufferedReader(io.BytesIO(PACKERS[packing](CONTENTS[name]())))
+        buffer = io.BufferedReader(io.BytesIO(COMPRESSORS[compression](CONTENTS[name]())))
 
     monkeypatch.setattr("sys.stdin", Standard)
     kind = {"a.txt": "auto", "a.jsonl": "jsonl", "a.parquet": "parquet"}[name]
@@ -81,9 +83,9 @@ def test_standard_input_is_read_in_every_packing(monkeypatch: pytest.MonkeyPatch
     assert reader.total_bytes is None
 
 
-def test_another_text_column_is_read(tmp_path: Path) -> None:
+def test_another_column_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(parquet("body"))
-    assert squeezed(list(TextReader([tmp_path / "a.parquet"], text_column="body"))) == LINES
+    assert squeezed(list(TextReader([tmp_path / "a.parquet"], column="body"))) == LINES
 
 
 def test_odd_lines_are_read_as_they_should_be(tmp_path: Path) -> None:
@@ -109,14 +111,19 @@ def test_a_line_without_end_is_cut_at_spaces(tmp_path: Path, monkeypatch: pytest
     ("name", "content", "error", "message"),
     [
         ("a.txt", "gut\nschön".encode("latin-1"), FormatError, r"a\.txt: line 2: byte 4 .* is not UTF-8.*iconv"),
-        ("a.txt.gz", b"no gzip", FormatError, "not packed as its name says"),
-        ("a.txt.gz", gzip.compress(b"text " * 1000)[:40], FormatError, "ends in the middle"),
+        ("a.txt.gz", b"no gzip", FormatError, "not compressed as the name says"),
+        ("a.txt.gz", gzip.compress(b"text " * 1000)[:40], FormatError, "compressed data is incomplete"),
         ("a.txt.gz", gzip.compress(b"text " * 1000)[:-8] + b"12345678", FormatError, "damaged"),
-        ("a.txt.xz", lzma.compress(b"text " * 1000)[:60] + b"x" * 40, FormatError, "damaged|ends in the middle"),
+        ("a.txt.xz", lzma.compress(b"text " * 1000)[:60] + b"x" * 40, FormatError, "damaged|incomplete"),
         ("a.jsonl", b'{"text": "a"}\n{"text": ', FormatError, "line 2 is not JSON"),
-        ("a.jsonl", b'{"body": "a"}', InputError, r"line 1 has no 'text', only 'body'\. Choose the text column"),
-        ("a.jsonl", b'["a"]', InputError, "line 1 is list"),
-        ("a.jsonl", b'{"text": 3}', InputError, "'text' is int"),
+        (
+            "a.jsonl",
+            b'{"body": "a"}',
+            InputError,
+            r"line 1: no field 'text' \(fields: body\)\. Choose one with --column",
+        ),
+        ("a.jsonl", b'["a"]', InputError, "line 1 is of type list"),
+        ("a.jsonl", b'{"text": 3}', InputError, "field 'text' is of type int"),
         ("a.parquet", b"PAR1 but no more", FormatError, "not a readable Parquet file"),
         ("a.txt", b"PAR1....", InputError, "is a Parquet file"),
     ],
@@ -139,15 +146,15 @@ def test_a_damaged_zst_file_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_a_folder_and_an_unknown_format_fail_before_any_reading(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="no such file"):
+    with pytest.raises(NotFoundError, match="not found"):
         TextReader([tmp_path / "missing.txt"])
     with pytest.raises(InputError, match="is a folder"):
         TextReader([tmp_path])
-    with pytest.raises(InputError, match="'xml' is not known"):
+    with pytest.raises(InputError, match="'xml' is unknown"):
         TextReader([], input_format="xml")
 
 
 def test_a_parquet_file_without_the_column_names_those_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(parquet("body"))
-    with pytest.raises(InputError, match="no column 'text', only number, body"):
+    with pytest.raises(InputError, match="no column 'text' \\(columns: number, body\\)"):
         list(TextReader([tmp_path / "a.parquet"]))

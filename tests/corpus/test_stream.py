@@ -1,4 +1,4 @@
-"""Batches for truncated back-propagation: what they hold, their order, and going on from a saved position."""
+"""Batches for truncated back-propagation: what they hold, their order, and how they resume from a saved position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pyelmo.corpus import stream as stream_module
-from pyelmo.corpus.corpus import Corpus
+from pyelmo.corpus.corpus import Corpus, PrepareSettings
 from pyelmo.corpus.prepare import prepare
 from pyelmo.corpus.stream import Stream, StreamBatch, Window
 from pyelmo.errors import InputError
@@ -28,7 +28,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     chance = random.Random(0)
     sentences = [" ".join(f"w{chance.randint(0, 80)}" for _ in range(chance.randint(1, 15))) for _ in range(200)]
     (folder / "text.txt").write_text("\n".join(sentences))
-    prepare([folder / "text.txt"], folder / "out", tokenised=True, vocab_size=50, valid_fraction=0, shard_words=300)
+    prepare(
+        PrepareSettings(inputs=[folder / "text.txt"], tokenised=True, vocab_size=50, valid_fraction=0, shard_words=300),
+        folder / "out",
+    )
     opened = Corpus.open(folder / "out")
     assert len(opened.shards()) > 3
     return opened
@@ -36,7 +39,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(autouse=True, params=[1, 100, 1 << 18])
 def _batches_made_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_module, "_MADE_AT_ONCE", request.param)
+    monkeypatch.setattr(stream_module, "_TOKENS_AT_ONCE", request.param)
 
 
 def windows(batch: StreamBatch) -> Iterator[Window]:
@@ -106,13 +109,13 @@ def test_every_sentence_comes_once_in_an_epoch_up_to_the_remainder(corpus: Corpu
         assert (expected - seen).total() <= B * T
 
 
-def _split_after(ids: np.ndarray, mark: int) -> list[list[int]]:
-    """The sentences that begin with a mark and are followed by another."""
-    places = np.flatnonzero(ids == mark)
-    return [ids[a + 1 : b].tolist() for a, b in itertools.pairwise(places)]
+def _split_after(ids: np.ndarray, boundary: int) -> list[list[int]]:
+    """Return the ids between each boundary token and the next."""
+    positions = np.flatnonzero(ids == boundary)
+    return [ids[a + 1 : b].tolist() for a, b in itertools.pairwise(positions)]
 
 
-def test_the_rows_of_a_batch_go_on_in_the_next(corpus: Corpus) -> None:
+def test_each_batch_continues_the_rows_of_the_batch_before(corpus: Corpus) -> None:
     stream = Stream(corpus, rows=B, steps=T)
     before = next(stream)
     for _ in range(stream.batches_per_epoch - 1):
@@ -168,7 +171,7 @@ def test_the_ranks_share_the_rows_of_one_batch(corpus: Corpus, ranks: int, indep
 
 
 @pytest.mark.parametrize("position", [0, 1, 7, 40, 100])
-def test_a_run_goes_on_exactly_where_it_was(corpus: Corpus, position: int) -> None:
+def test_a_resumed_stream_continues_at_its_position(corpus: Corpus, position: int) -> None:
     stream = Stream(corpus, rows=B, steps=T, independent=True)
     take(stream, position)
     state = json.loads(json.dumps(stream.state()))
@@ -183,7 +186,7 @@ def test_a_run_goes_on_exactly_where_it_was(corpus: Corpus, position: int) -> No
     assert take(again, 70) == expected
 
 
-def test_a_run_goes_on_with_another_number_of_ranks(corpus: Corpus) -> None:
+def test_a_stream_is_resumed_with_another_number_of_ranks(corpus: Corpus) -> None:
     whole = Stream(corpus, rows=B, steps=T)
     take(whole, 11)
     halves = [Stream(corpus, rows=B, steps=T, rank=rank, ranks=2) for rank in range(2)]
@@ -197,25 +200,25 @@ def test_a_run_goes_on_with_another_number_of_ranks(corpus: Corpus) -> None:
 @pytest.mark.parametrize("change", [{"rows": 2 * B}, {"steps": T + 1}, {"seed": 5}, {"independent": True}])
 def test_a_position_of_another_stream_is_refused(corpus: Corpus, change: dict[str, Any]) -> None:
     options = {"rows": B, "steps": T} | change
-    with pytest.raises(InputError, match=f"{next(iter(change))} was .*, now"):
+    with pytest.raises(InputError, match=f"{next(iter(change))} was .*, is now"):
         Stream(corpus, rows=B, steps=T).restore(Stream(corpus, **options).state())
 
 
 def test_a_position_in_another_corpus_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("other text " * 100)
-    prepare([tmp_path / "text.txt"], tmp_path / "out", tokenised=True)
-    with pytest.raises(InputError, match="the corpus is another one"):
+    prepare(PrepareSettings(inputs=[tmp_path / "text.txt"], tokenised=True), tmp_path / "out")
+    with pytest.raises(InputError, match="the corpus is a different one"):
         Stream(corpus, rows=B, steps=T).restore(Stream(Corpus.open(tmp_path / "out"), rows=B, steps=T).state())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows": 1000}, "one batch of 1,000 rows of 5 steps takes 5,000. Use a smaller batch or more text"),
+        ({"rows": 1000}, "one batch of 1,000 rows of 5 time steps needs 5,000. Use a smaller batch or more text"),
         ({"rows": 0}, "both must be at least 1"),
-        ({"rank": 2, "ranks": 2}, "the ranks must share the rows evenly"),
-        ({"ranks": 4}, "the ranks must share the rows evenly"),
-        ({"split": "valid"}, "0 words"),
+        ({"rank": 2, "ranks": 2}, "ranks must share the rows evenly"),
+        ({"ranks": 4}, "ranks must share the rows evenly"),
+        ({"split": "valid"}, "has 0 tokens"),
     ],
 )
 def test_an_impossible_batch_is_one_clear_error(corpus: Corpus, options: dict[str, Any], message: str) -> None:
@@ -225,7 +228,7 @@ def test_an_impossible_batch_is_one_clear_error(corpus: Corpus, options: dict[st
 
 def test_a_corpus_that_is_just_one_batch_makes_one(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\nc d\n")
-    prepare([tmp_path / "text.txt"], tmp_path / "out", tokenised=True)
+    prepare(PrepareSettings(inputs=[tmp_path / "text.txt"], tokenised=True), tmp_path / "out")
     stream = Stream(Corpus.open(tmp_path / "out"), rows=2, steps=3, shuffle=False)
     for _ in range(3):
         assert arrays(next(stream)) == [

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
+from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
 from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
 
@@ -20,7 +21,7 @@ SMALL = ModelConfig(
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("corpus") / "corpus"
-    prepare([TEXT], folder, tokenised=True, language="en", vocab_size=100, valid_inputs=[TEXT])
+    prepare(PrepareSettings(inputs=[TEXT], tokenised=True, language="en", vocab_size=100, valid_inputs=[TEXT]), folder)
     return folder
 
 

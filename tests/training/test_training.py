@@ -20,6 +20,7 @@ from support import GOLDEN, fixture_folder
 
 import pyelmo
 from pyelmo.config import WordConfig, to_dict
+from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.files import locked
@@ -88,7 +89,7 @@ def test_a_model_has_the_language_of_its_corpus_and_keeps_it(corpus, tmp_path):
     pretrain(corpus, tmp_path / "run", recipe(words=400))
     model = pyelmo.load(tmp_path / "run" / "model")
     assert model.language == "en"
-    prepare([TEXT], tmp_path / "ko", tokenised=True, language="ko")
+    prepare(PrepareSettings(inputs=[TEXT], tokenised=True, language="ko"), tmp_path / "ko")
     for own, tuned in (("en", "en"), (None, "ko")):
         model.pretrained.language = own
         finetune(model.pretrained, tmp_path / "ko", tmp_path / tuned, recipe(words=400).training)
@@ -152,7 +153,10 @@ def test_the_golden_checkpoint_trains_on(tmp_path):
     train = fixture_folder("bilm-tf-fixture") / "train"
     folder = GOLDEN / "bilm-tf-training" / "bilm_chars_skip"
     model = pyelmo.load(folder / "model.ckpt-180", vocab=train / "vocab.txt").pretrained
-    prepare([train / "data.txt"], tmp_path / "corpus", tokenised=True, valid_inputs=[train / "data.txt"])
+    prepare(
+        PrepareSettings(inputs=[train / "data.txt"], tokenised=True, valid_inputs=[train / "data.txt"]),
+        tmp_path / "corpus",
+    )
     settings = recipe(batch=2, steps=10, loss="full", optimiser="adagrad", lr=0.2, epochs=30, dropout=0.0).training
     tuned = finetune(model, tmp_path / "corpus", tmp_path / "run", settings)
     assert tuned.after.average < 0.8 * tuned.before.average

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
 from pyelmo.vectors.static import StaticVectors
 
@@ -31,5 +32,5 @@ def corpus(tmp_path_factory):
     lines = [f"the {' '.join(words)} ." for words in (*animals, *fuels)]
     order = np.random.default_rng(0).permutation(len(lines) * 30) % len(lines)
     (folder / "text.txt").write_text("".join(f"{lines[i]}\n" for i in order), "utf-8")
-    prepare([folder / "text.txt"], folder / "corpus", tokenised=True, valid_fraction=0)
+    prepare(PrepareSettings(inputs=[folder / "text.txt"], tokenised=True, valid_fraction=0), folder / "corpus")
     return folder / "corpus"

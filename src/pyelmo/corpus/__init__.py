@@ -1,0 +1,1 @@
+"""Text files -> a prepared corpus -> training batches."""

@@ -1,10 +1,11 @@
-"""Lines -> chunks: spans of the text of a fixed size, each split into words and written as one file.
+"""Chunks of text, and the files that hold them as ids.
 
-    lines --cut_chunks--> Chunk --Encoder--> EncodedChunk --save_chunk--> file of ids
+    lines --cut_chunks--> Chunk --ChunkEncoder (encoding.py)--> EncodedChunk --save_chunk--> chunk file
 
-A chunk depends on the text and the settings alone, never on the process that encoded it or on what that process did
-before, and the name of its file holds a hash of both: a restarted run knows which of its chunks are done. Ids within a
-file are local to it: 0 to 2 are the marks, the others rows of the file's own list of words. Memory holds a few chunks.
+A chunk is a span of the text of a fixed size. Its file depends only on the text and the settings, not on the process
+that encoded it, and the file's name contains a hash of both: a resumed run knows which chunks are finished. Ids in a
+chunk file are local to that file: 0 to 2 are the special tokens, the others are indexes into the file's own word list.
+Only a few chunks are in memory at a time.
 """
 
 from __future__ import annotations
@@ -19,22 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.arrays import Int32Array, Int64Array
-from pyelmo.corpus.pieces import END_PIECE, MARKS, PieceTable
 from pyelmo.errors import FormatError
 from pyelmo.files import atomic_path
-from pyelmo.text.tokens import piece_splitter, split_sentences, split_words
 
-RULES_VERSION = 1  # raise it when the same text would be split in another way
+RULES_VERSION = 1  # increase it when the same text would be split differently
 CHUNK_CHARACTERS = 8_000_000
-LONGEST_DOCUMENT = 1000  # lines; a longer document is held out, or not, in parts of this size
-_BLOCK_CHARACTERS = 1 << 17
-_SENTENCE_END = f" {END_PIECE} "
-_PIECES_REMEMBERED = 1 << 20
+LONGEST_DOCUMENT = 1000  # lines; a longer document is divided, and each piece is held out or not by itself
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSettings:
-    """All that decides what becomes of a line."""
+    """Every setting that decides how a line is split and to which data set it goes."""
 
     language: str
     tokenised: bool
@@ -44,7 +40,7 @@ class ChunkSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """A span of the text: lines to train on and lines held out, and how much of the input had been read by its end."""
+    """A span of the text: training lines, validation lines, and the input bytes read up to its end."""
 
     index: int
     train: list[str]
@@ -61,7 +57,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedChunk:
-    """What a chunk's file holds. Word `i` of `words` has the local id `i + 3` and counts in both parts."""
+    """The content of a chunk file. Word `i` of `words` has the local id `i + 3`, and one count for each data set."""
 
     train: Int32Array
     valid: Int32Array
@@ -82,45 +78,46 @@ def cut_chunks(
     seen: SeenLines | None = None,
     bytes_read: Callable[[], int] = lambda: 0,
 ) -> Iterator[Chunk]:
-    """Gather lines into chunks. With `held_out` all of the text is for validation, else a fraction of its documents."""
+    """Yield chunks of lines. With `held_out` all lines are for validation, otherwise a fraction of the documents is."""
     index = first_index
-    for gathered in _spans(lines, 0.0 if held_out else settings.valid_fraction):
+    for span in _spans(lines, 0.0 if held_out else settings.valid_fraction):
         if seen is not None:
-            gathered = seen.keep_new(gathered)
+            span = seen.keep_new(span)
         yield Chunk(
             index=index,
-            train=[] if held_out else [line for line, valid in gathered if not valid],
-            valid=[line for line, valid in gathered if valid or held_out],
+            train=[] if held_out else [line for line, valid in span if not valid],
+            valid=[line for line, valid in span if valid or held_out],
             bytes_read=bytes_read(),
         )
         index += 1
 
 
 def _spans(lines: Iterable[str], valid_fraction: float) -> Iterator[list[tuple[str, bool]]]:
-    """Spans of (line, whether it is held out) of about CHUNK_CHARACTERS each."""
-    gathered: list[tuple[str, bool]] = []
+    """Yield spans of about CHUNK_CHARACTERS characters as pairs (line, whether it is for validation)."""
+    span: list[tuple[str, bool]] = []
     characters = 0
     document = 0
-    in_document = 0  # lines so far
+    document_lines = 0
     valid = False
     for line in lines:
-        if not line or in_document == LONGEST_DOCUMENT:
-            document += in_document > 0
-            in_document = 0
+        if not line or document_lines == LONGEST_DOCUMENT:
+            if document_lines:
+                document += 1
+            document_lines = 0
             valid = _is_held_out(document, valid_fraction)
         if line:
-            gathered.append((line, valid))
+            span.append((line, valid))
             characters += len(line)
-            in_document += 1
+            document_lines += 1
         if characters >= CHUNK_CHARACTERS:
-            yield gathered
-            gathered, characters = [], 0
-    if gathered:
-        yield gathered
+            yield span
+            span, characters = [], 0
+    if span:
+        yield span
 
 
 def _is_held_out(document: int, fraction: float) -> bool:
-    """Chosen by a hash of the document's number. The first is always trained on: training text is never empty."""
+    """Choose by a hash of the document's number. The first is never held out, so the training set is never empty."""
     if document == 0 or fraction <= 0:
         return False
     digest = hashlib.blake2b(document.to_bytes(8, "little"), digest_size=8).digest()
@@ -134,81 +131,24 @@ class SeenLines:
         self._runs: list[npt.NDArray[np.uint64]] = []
 
     def keep_new(self, lines: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-        """Those lines that neither came before nor repeat an earlier one of this list."""
+        """Return the lines that occur for the first time, in this list and in all lists before."""
         joined = b"".join(hashlib.blake2b(line.encode("utf-8"), digest_size=8).digest() for line, _ in lines)
         hashes, first = np.unique(np.frombuffer(joined, "<u8"), return_index=True)
         new = np.ones(len(hashes), bool)
         for run in self._runs:
-            place = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
-            new &= run[place] != hashes
+            position = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            new &= run[position] != hashes
         if new.any():
-            self._remember(hashes[new])
+            self._add(hashes[new])
         return [lines[position] for position in np.sort(first[new])]
 
-    def _remember(self, run: npt.NDArray[np.uint64]) -> None:
+    def _add(self, run: npt.NDArray[np.uint64]) -> None:
         while self._runs and len(self._runs[-1]) <= 2 * len(run):
             run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")
         self._runs.append(run)
 
 
-# --- chunks -> files -----------------------------------------------------------------------------------------------
-
-
-class ChunkEncoder:
-    """Splits lines into words and numbers them. What it remembers makes it quick, and changes no result."""
-
-    def __init__(self, settings: ChunkSettings) -> None:
-        self._settings = settings
-        self._split_line = _line_splitter(settings)
-        self._table = _piece_table(settings)
-
-    def encode(self, chunk: Chunk) -> EncodedChunk:
-        if len(self._table) > _PIECES_REMEMBERED:
-            self._table = _piece_table(self._settings)
-        parts = [self._ids(lines) for lines in (chunk.train, chunk.valid)]
-        names = self._table.words
-        counts = [np.bincount(ids, minlength=len(names)) for ids in parts]
-        used = (counts[0] + counts[1]) > 0
-        used[: len(MARKS)] = True
-        local = np.cumsum(used, dtype=np.int32) - 1
-        words = np.flatnonzero(used)[len(MARKS) :]
-        return EncodedChunk(
-            train=local[parts[0]],
-            valid=local[parts[1]],
-            words=[names[word] for word in words.tolist()],
-            train_counts=counts[0][words],
-            valid_counts=counts[1][words],
-        )
-
-    def _ids(self, lines: list[str]) -> Int32Array:
-        found = [np.zeros(0, np.int32)]
-        sentences: list[str] = []
-        size = 0
-        for line in lines:
-            sentences += self._split_line(line)
-            size += len(line)
-            if size > _BLOCK_CHARACTERS:
-                found.append(self._table.ids(_SENTENCE_END.join([*sentences, ""])))
-                sentences, size = [], 0
-        found.append(self._table.ids(_SENTENCE_END.join([*sentences, ""])))
-        return np.concatenate(found)
-
-
-def _line_splitter(settings: ChunkSettings) -> Callable[[str], list[str]]:
-    """A function that gives the sentences of a line."""
-    if settings.tokenised:
-        return lambda line: [line]
-    language = settings.language
-    if language == "ko-morph":
-        # A sentence of morphemes with spaces between them: they pass through the table as they are.
-        return lambda line: [" ".join(split_words(sentence, language)) for sentence in split_sentences(line, language)]
-    return lambda line: split_sentences(line, language)
-
-
-def _piece_table(settings: ChunkSettings) -> PieceTable:
-    if settings.tokenised or settings.language == "ko-morph":
-        return PieceTable(lambda piece: [piece], cuts_marks=False)
-    return PieceTable(piece_splitter(settings.language), cuts_marks=True)
+# --- chunks <-> files ----------------------------------------------------------------------------------------------
 
 
 def save_chunk(path: Path, encoded: EncodedChunk) -> None:
@@ -225,14 +165,14 @@ def save_chunk(path: Path, encoded: EncodedChunk) -> None:
 
 
 def load_chunk(path: Path, *, ids: bool = True) -> EncodedChunk:
-    """Read a chunk's file (its zip container checks the bytes); with `ids=False` only its words and counts."""
-    nothing = np.zeros(0, np.int32)
+    """Read a chunk file (its zip format contains checksums); with `ids=False` only the words and counts."""
+    no_ids = np.zeros(0, np.int32)
     try:
         with np.load(path, allow_pickle=False) as file:
             words = file["words"].tobytes().decode("utf-8")
             return EncodedChunk(
-                train=file["train"] if ids else nothing,
-                valid=file["valid"] if ids else nothing,
+                train=file["train"] if ids else no_ids,
+                valid=file["valid"] if ids else no_ids,
                 words=words.split("\n") if words else [],
                 train_counts=file["train_counts"],
                 valid_counts=file["valid_counts"],

@@ -1,12 +1,13 @@
-"""A corpus made ready for training: what lies in its folder, and the reading of it.
+"""A prepared corpus: the files in its folder, and how to read them.
 
-    DIR/manifest.json                        what is in it, how it was made, and a checksum of every other file
-    DIR/types.txt, counts.bin                every word type, one a line (line number = id), and its count (int64)
-    DIR/vocab.txt                            the first `vocab_size` of them: the softmax vocabulary
-    DIR/train-00000.bin, train-00000.index   ids of whole sentences (int32), and where each begins (int64)
-    DIR/valid-00000.bin, ...                 the same for the documents that are held out
+    DIR/manifest.json                        settings, sizes, and a checksum of every other file
+    DIR/types.txt, counts.bin                every word type, one per line (line number = id), and its count (int64)
+    DIR/vocab.txt                            the first `vocab_size` types: the softmax vocabulary
+    DIR/train-00000.bin, train-00000.index   ids of whole sentences (int32), and the start of each sentence (int64)
+    DIR/valid-00000.bin, ...                 the same for the validation set
 
-The first three types are the marks <S>, </S> and <UNK>; the others stand by falling count in the training text.
+The first three types are the special tokens <S>, </S> and <UNK>; the others follow by falling count in the training
+text.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.config import from_dict
-from pyelmo.corpus.shards import ID, OFFSET, ShardFile, checksum
+from pyelmo.config import from_dict, to_dict
+from pyelmo.corpus.shards import ID, OFFSET, CorpusFile, checksum
 from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError
-from pyelmo.text.tokens import LANGUAGES
+from pyelmo.files import write_text
+from pyelmo.text.tokens import check_language
 from pyelmo.text.vocabulary import Vocabulary
 
 VERSION = 1
@@ -34,7 +36,26 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareSettings:
-    """The arguments of `prepare` that decide its result; a run can only be taken up again with the same ones."""
+    """Settings of `prepare` that determine the result; a run can only be resumed with the same settings.
+
+    Args:
+        inputs: Text files to train on: plain text, JSON lines or Parquet, compressed or not; "-" is standard input.
+        valid_inputs: Text files for validation; if there are any, `valid_fraction` is ignored.
+        language: Rules for splitting text into words: "en", "ko", "ko-morph" or "general".
+        tokenised: Whether each line is a sentence with spaces between its words.
+        vocab_size: Number of words in the softmax vocabulary, including the three special tokens.
+        min_count: Minimum count of a word in the softmax vocabulary.
+        min_type_count: Minimum count of a word type; rarer types become <UNK>.
+        max_types: Maximum number of word types; the rarest types beyond it become <UNK>.
+        valid_fraction: Fraction of the documents that is held out for validation.
+        drop_duplicates: Whether to drop each line that has occurred before.
+        column: Column of JSON lines and Parquet files that contains the text.
+        input_format: Format of the inputs: "text", "jsonl", "parquet", or "auto" to choose by the file name.
+        shard_words: Number of tokens after which a new shard starts, at the end of a sentence.
+
+    Raises:
+        InputError: A setting is invalid.
+    """
 
     inputs: tuple[str, ...]
     valid_inputs: tuple[str, ...] = ()
@@ -43,20 +64,23 @@ class PrepareSettings:
     vocab_size: int = 100_000
     min_count: int = 1
     min_type_count: int = 1
-    max_types: int = 4_000_000  # more than this many types: the rarest become <UNK>
+    max_types: int = 4_000_000
     valid_fraction: float = 0.005
     drop_duplicates: bool = False
-    text_column: str = "text"
+    column: str = "text"
     input_format: str = "auto"
     shard_words: int = 20_000_000
 
     def __post_init__(self) -> None:
+        for name in ("inputs", "valid_inputs"):
+            if isinstance(getattr(self, name), (str, Path)):
+                raise InputError(f"{name} must be a list of files, even for one file")
+            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         if not self.inputs:
-            raise InputError("no input: name one text file or more, or - for standard input")
+            raise InputError("no input: name at least one text file, or - for standard input")
         if (*self.inputs, *self.valid_inputs).count("-") > 1:
-            raise InputError("standard input (-) can be read only once; name it once")
-        if self.language not in LANGUAGES:
-            raise InputError(f"language {self.language!r} is not known. Use one of {', '.join(LANGUAGES)}.")
+            raise InputError("standard input (-) can be read only once, but it is named more than once")
+        check_language(self.language)
         least_values = {"vocab_size": 4, "min_count": 1, "min_type_count": 1, "max_types": 1, "shard_words": 1}
         for name, least in least_values.items():
             if getattr(self, name) < least:
@@ -67,7 +91,7 @@ class PrepareSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitCounts:
-    """The size of one split. `unknown` counts the words outside the vocabulary."""
+    """The size of one split. `unknown` counts the out-of-vocabulary words."""
 
     sentences: int = 0
     words: int = 0
@@ -80,19 +104,19 @@ class SplitCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a prepared corpus holds and how it was made."""
+    """The content of a prepared corpus and the settings it was made with."""
 
     version: int
-    vocab_size: int  # words of the softmax, the three marks counted in
-    types: int  # rows of types.txt, the marks counted in
+    vocab_size: int  # size of the softmax vocabulary, including the special tokens
+    types: int  # number of word types, including the special tokens
     train: SplitCounts
     valid: SplitCounts
     settings: PrepareSettings
-    files: tuple[ShardFile, ...]
+    files: tuple[CorpusFile, ...]
 
 
 class Corpus:
-    """A prepared corpus, memory-mapped. Opening it checks the manifest and the files' sizes; `verify` every byte."""
+    """A prepared corpus, memory-mapped. `open` checks the manifest and the file sizes, `verify` the checksums."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -103,13 +127,13 @@ class Corpus:
         folder = Path(folder)
         path = folder / MANIFEST
         if not path.is_file():
-            raise NotFoundError(f"{folder}: no prepared corpus ({MANIFEST} is missing). Make one with elmo prepare.")
+            raise NotFoundError(f"{folder}: not a prepared corpus ({MANIFEST} is missing). Make one with elmo prepare.")
         manifest = read_manifest(path)
         for file in manifest.files:
             size = (folder / file.name).stat().st_size if (folder / file.name).is_file() else None
             if size != file.bytes:
-                got = "is missing" if size is None else f"has {size} bytes, expected {file.bytes}"
-                raise FormatError(f"{folder / file.name}: {got}. Copy the corpus again, or prepare it again.")
+                problem = "is missing" if size is None else f"has {size} bytes, expected {file.bytes}"
+                raise FormatError(f"{folder / file.name}: {problem}. Copy the corpus again, or prepare it again.")
         return cls(folder, manifest)
 
     @property
@@ -118,7 +142,7 @@ class Corpus:
 
     @functools.cached_property
     def types(self) -> tuple[str, ...]:
-        """Every word type in the order of the ids, the three marks first."""
+        """All word types in the order of their ids."""
         return tuple((self.folder / "types.txt").read_bytes().decode("utf-8").split("\n")[:-1])
 
     @functools.cached_property
@@ -127,48 +151,61 @@ class Corpus:
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
-        """How often each type stands in the training text; 0 for the marks."""
+        """The count of each type in the training text; 0 for the special tokens."""
         return np.fromfile(self.folder / "counts.bin", OFFSET)
 
     def shards(self, split: str = "train") -> list[npt.NDArray[np.int32]]:
-        """The ids of each shard: sentences one after another, each closed by the end mark."""
+        """Return the ids of each shard: sentences one after another, each followed by </S>."""
         return self._map(split, ".bin", ID)
 
     def sentence_starts(self, split: str = "train") -> list[npt.NDArray[np.int64]]:
-        """For each shard where its sentences begin, and last where the shard ends."""
+        """Return for each shard the start of its sentences, and at the end the length of the shard."""
         return self._map(split, ".index", OFFSET)
 
     def sentences(self, split: str = "train") -> Iterator[npt.NDArray[np.int32]]:
-        """The ids of each sentence in the order of the text, without its end mark."""
+        """Yield the ids of each sentence in the order of the text, without </S>."""
         for ids, starts in zip(self.shards(split), self.sentence_starts(split), strict=True):
             for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
                 yield ids[start : end - 1]
 
     def verify(self) -> None:
-        """Compare every file with its checksum."""
+        """Compare the checksum of every file with the manifest."""
         for file in self.manifest.files:
-            got = checksum(self.folder / file.name)
-            if got != file.checksum:
-                advice = "Its bytes have changed since it was written. Copy the corpus again, or prepare it again."
-                raise FormatError(f"{self.folder / file.name}: checksum {got}, expected {file.checksum}. {advice}")
+            actual = checksum(self.folder / file.name)
+            if actual != file.checksum:
+                problem = f"checksum mismatch: {actual}, expected {file.checksum}"
+                raise FormatError(f"{self.folder / file.name}: {problem}. Copy the corpus again, or prepare it again.")
 
     def _map(self, split: str, suffix: str, kind: np.dtype[Any]) -> list[npt.NDArray[Any]]:
         if split not in SPLITS:
-            raise InputError(f"split {split!r} is not known. Use one of {', '.join(SPLITS)}.")
+            raise InputError(f"split {split!r} is unknown. Use one of {', '.join(SPLITS)}.")
         names = [file.name for file in self.manifest.files if file.name.startswith(f"{split}-")]
         return [np.memmap(self.folder / name, kind, "r") for name in names if name.endswith(suffix)]
+
+
+def settings_to_json(settings: PrepareSettings) -> dict[str, Any]:
+    """Return the settings with the keys of JSON files, which call the column `text_column`."""
+    return {"text_column" if name == "column" else name: value for name, value in to_dict(settings).items()}
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    values = {**to_dict(manifest), "settings": settings_to_json(manifest.settings)}
+    write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_manifest(path: Path) -> Manifest:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and values.get("version") != VERSION:
-            known = f"this program reads version {VERSION}"
-            raise FormatError(f"{path}: has version {values.get('version')!r}, {known}. Prepare the corpus again.")
+            problem = f"has version {values.get('version')!r}, this program reads version {VERSION}"
+            raise FormatError(f"{path}: {problem}. Prepare the corpus again.")
+        settings = values.get("settings") if isinstance(values, dict) else None
+        if isinstance(settings, dict) and "text_column" in settings:
+            settings["column"] = settings.pop("text_column")
         manifest = from_dict(Manifest, values)
     except (json.JSONDecodeError, UnicodeDecodeError, ConfigError, InputError) as error:
-        raise FormatError(f"{path}: is not a manifest of a corpus ({error}). Prepare the corpus again.") from error
+        raise FormatError(f"{path}: not the manifest of a corpus ({error}). Prepare the corpus again.") from error
     for file in manifest.files:
         if Path(file.name).name != file.name:
-            raise FormatError(f"{path}: names a file outside its folder, {file.name!r}. Prepare the corpus again.")
+            raise FormatError(f"{path}: lists a file outside its folder, {file.name!r}. Prepare the corpus again.")
     return manifest

@@ -1,9 +1,10 @@
-"""Text files -> a corpus made ready for training.
+"""Prepare text files for training: text files -> a corpus in a folder.
 
-    files --Reader--> lines --cut_chunks--> chunks --encode_chunks--> chunk files --write_shards--> DIR
+    files --TextReader--> lines --cut_chunks--> chunks --encode_chunks--> chunk files --write_shards--> DIR
 
-The text is read and split once. Work goes on in a folder beside DIR, which takes DIR's name when all is done; killed
-and started again, it keeps every chunk that was finished. The result does not depend on the number of processes.
+The text is read and split only once. All files are written to a working folder beside DIR, which is renamed to DIR at
+the end. If the run is killed and started again, it keeps every finished chunk. The result does not depend on the number
+of worker processes.
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pyelmo.config import to_dict
 from pyelmo.corpus.chunks import Chunk, ChunkSettings, SeenLines, cut_chunks
-from pyelmo.corpus.corpus import MANIFEST, VERSION, Manifest, PrepareSettings, SplitCounts, read_manifest
-from pyelmo.corpus.encode import Progress, encode_chunks
+from pyelmo.corpus.corpus import (
+    MANIFEST,
+    VERSION,
+    Manifest,
+    PrepareSettings,
+    SplitCounts,
+    read_manifest,
+    settings_to_json,
+    write_manifest,
+)
+from pyelmo.corpus.encoding import OnProgress, encode_chunks
 from pyelmo.corpus.reading import TextReader
 from pyelmo.corpus.shards import (
-    ShardFile,
+    CorpusFile,
     TypeTable,
     count_file,
     count_types,
@@ -40,62 +49,40 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(
-    inputs: Sequence[str | Path],
+    settings: PrepareSettings,
     output: str | Path,
     *,
-    valid_inputs: Sequence[str | Path] = (),
-    language: str = "general",
-    tokenised: bool = False,
-    vocab_size: int = 100_000,
-    min_count: int = 1,
-    min_type_count: int = 1,
-    max_types: int = 4_000_000,
-    valid_fraction: float = 0.005,
-    drop_duplicates: bool = False,
-    text_column: str = "text",
-    input_format: str = "auto",
-    shard_words: int = 20_000_000,
-    processes: int = 1,
-    progress: Callable[[Progress], None] | bool = False,
+    workers: int = 1,
+    progress: OnProgress | bool = False,
     force: bool = False,
 ) -> Manifest:
-    """Make text files into a corpus in the folder `output`.
+    """Prepare text files as a corpus in the folder `output`, or resume a run that was killed.
 
-    `vocab_size` (the three marks counted in) and `min_count` bound the softmax vocabulary; `max_types` and
-    `min_type_count` bound the types that the input knows, the others become <UNK>. `valid_fraction` of the documents is
-    held out, unless `valid_inputs` names text for validation. `drop_duplicates` drops each line that came before.
-    `progress` is called now and then; True draws a bar on stderr. `force` replaces a corpus that stands at `output`,
-    and forgets a run with other settings that was killed.
+    Args:
+        settings: The inputs, and how to split and count them.
+        output: The folder to create.
+        workers: Number of processes.
+        progress: A callback for each finished chunk, or True for a progress bar on stderr.
+        force: Whether to replace an existing corpus, and to drop an unfinished run with other settings.
+
+    Returns:
+        The manifest of the corpus.
+
+    Raises:
+        InputError: A setting is invalid, or an input cannot be read or contains no words.
+        NotFoundError: An input does not exist.
+        FormatError: An input is damaged or not UTF-8.
+        OutputError: The output exists already or cannot be written.
+
+    Example:
+        >>> prepare(PrepareSettings(inputs=("text.txt",), language="en"), "corpus")  # doctest: +SKIP
     """
     output = Path(output)
-    if processes < 1:
-        raise InputError(f"processes is {processes}; it must be at least 1")
-    if isinstance(inputs, (str, Path)) or isinstance(valid_inputs, (str, Path)):
-        raise InputError("inputs and valid_inputs are lists of files, even for one file")
-    settings = PrepareSettings(
-        inputs=tuple(map(str, inputs)),
-        valid_inputs=tuple(map(str, valid_inputs)),
-        language=language,
-        tokenised=tokenised,
-        vocab_size=vocab_size,
-        min_count=min_count,
-        min_type_count=min_type_count,
-        max_types=max_types,
-        valid_fraction=valid_fraction,
-        drop_duplicates=drop_duplicates,
-        text_column=text_column,
-        input_format=input_format,
-        shard_words=shard_words,
-    )
+    if workers < 1:
+        raise InputError(f"workers is {workers}; it must be at least 1")
     _check_output(output, force=force)
-    return _prepare(settings, output, processes=processes, progress=progress, force=force)
-
-
-def _prepare(
-    settings: PrepareSettings, output: Path, *, processes: int, progress: Callable[[Progress], None] | bool, force: bool
-) -> Manifest:
     readers = [
-        TextReader(paths, text_column=settings.text_column, input_format=settings.input_format)
+        TextReader(paths, column=settings.column, input_format=settings.input_format)
         for paths in (settings.inputs, settings.valid_inputs)
     ]
     chunk_settings = ChunkSettings(
@@ -105,77 +92,78 @@ def _prepare(
         valid_fraction=0.0 if settings.valid_inputs else settings.valid_fraction,
     )
     work = output.with_name(f".{output.name}.preparing")
-    with _explained(work), _removed_if_empty(work):
+    with _write_errors_explained(work), _removed_if_empty(work):
         _open_work(work, settings, force=force)
         if not (work / MANIFEST).is_file():
             chunk_files = encode_chunks(
                 _chunks(readers, chunk_settings),
                 work / "chunks",
                 chunk_settings,
-                processes=processes,
+                workers=workers,
                 total_bytes=_total([reader.total_bytes for reader in readers]),
                 progress=progress,
             )
             _finish(work, chunk_files, settings)
         manifest = read_manifest(work / MANIFEST)
-        _take_name(work, output)
+        _move_to_output(work, output)
     return manifest
 
 
 def _check_output(output: Path, *, force: bool) -> None:
     if not output.parent.is_dir():
-        raise OutputError(f"{output}: its folder {output.parent} does not exist. Create it first.")
+        raise OutputError(f"{output}: the parent folder {output.parent} does not exist. Create it first.")
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not (output / MANIFEST).is_file():
-        raise OutputError(f"{output}: exists and is not a prepared corpus. Choose another name.")
+        raise OutputError(f"{output}: exists, but is not a prepared corpus. Choose another folder.")
     if not force:
-        raise OutputError(f"{output}: holds a corpus already. Pass --force (force=True) to replace it.")
+        raise OutputError(f"{output}: contains a corpus already. Pass --force (force=True) to replace it.")
 
 
 def _open_work(work: Path, settings: PrepareSettings, *, force: bool) -> None:
-    """Take up a run that was killed, if it had the same settings, or begin one."""
+    """Resume a killed run if it had the same settings, or create the working folder of a new run."""
     journal = work / _JOURNAL
-    described = json.dumps({"version": VERSION, **to_dict(settings)}, ensure_ascii=False, indent=1)
+    text = json.dumps({"version": VERSION, **settings_to_json(settings)}, ensure_ascii=False, indent=1)
     if journal.is_file() and _has_chunks(work):
-        before = journal.read_text(encoding="utf-8")
-        if before == described:
-            _log.info("taking up the run in %s", work)
+        old_text = journal.read_text(encoding="utf-8")
+        if old_text == text:
+            _log.info("resuming the run in %s", work)
             return
         if not force:
-            changed = ", ".join(_differences(before, described))
-            raise OutputError(f"{work}: a run with other settings was begun here ({changed}). Pass --force to drop it.")
+            changed = ", ".join(_differences(old_text, text))
+            problem = f"contains an unfinished run with other settings ({changed})"
+            raise OutputError(f"{work}: {problem}. Pass --force to drop it, or use the same settings to resume it.")
     shutil.rmtree(work, ignore_errors=True)
     (work / "chunks").mkdir(parents=True)
-    write_text(journal, described)
+    write_text(journal, text)
 
 
 def _has_chunks(work: Path) -> bool:
     return (work / MANIFEST).is_file() or any((work / "chunks").glob("*.npz"))
 
 
-def _differences(before: str, now: str) -> list[str]:
+def _differences(old_text: str, text: str) -> list[str]:
     try:
-        old, new = json.loads(before), json.loads(now)
-        return [f"{key}: {old.get(key)} then, {new[key]} now" for key in new if old.get(key) != new[key]]
+        old, new = json.loads(old_text), json.loads(text)
+        return [f"{key} was {old.get(key)}, is now {new[key]}" for key in new if old.get(key) != new[key]]
     except (json.JSONDecodeError, AttributeError):
-        return ["its journal cannot be read"]
+        return [f"{_JOURNAL} cannot be read"]
 
 
 @contextlib.contextmanager
-def _explained(work: Path) -> Iterator[None]:
+def _write_errors_explained(work: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.strerror is None:  # one of ours, which explains itself
+        if error.strerror is None:  # an error of pyelmo, which has a complete message
             raise
-        advice = "What is done is kept; run the same command again."
+        advice = "Finished chunks are kept; run the same command again."
         raise OutputError(f"{work}: cannot be written: {error.strerror}. {advice}") from error
 
 
 @contextlib.contextmanager
 def _removed_if_empty(work: Path) -> Iterator[None]:
-    """Leave nothing behind where an error came before any work was done."""
+    """Remove the working folder at the end if it has no finished chunk."""
     try:
         yield
     finally:
@@ -184,13 +172,16 @@ def _removed_if_empty(work: Path) -> Iterator[None]:
 
 
 def _chunks(readers: Sequence[TextReader], settings: ChunkSettings) -> Iterator[Chunk]:
+    """Yield the chunks of the training inputs, then those of the validation inputs."""
     train, valid = readers
     seen = SeenLines() if settings.drop_duplicates else None
     index = 0
     for reader, held_out in ((train, False), (valid, True)):
         before = train.bytes_read if held_out else 0
-        position = functools.partial(lambda reader, before: before + reader.bytes_read, reader, before)
-        for chunk in cut_chunks(reader, settings, held_out=held_out, first_index=index, seen=seen, bytes_read=position):
+        bytes_read = functools.partial(lambda reader, before: before + reader.bytes_read, reader, before)
+        for chunk in cut_chunks(
+            reader, settings, held_out=held_out, first_index=index, seen=seen, bytes_read=bytes_read
+        ):
             yield chunk
             index = chunk.index + 1
 
@@ -200,17 +191,18 @@ def _total(sizes: Sequence[int | None]) -> int | None:
 
 
 def _finish(work: Path, chunk_files: Sequence[Path], settings: PrepareSettings) -> None:
-    """Number the types and write everything that the corpus consists of, the manifest last."""
-    found = count_types(chunk_files, settings.max_types)
+    """Assign ids to the types and write all files of the corpus, the manifest last."""
     types = order_types(
-        found, vocab_size=settings.vocab_size, min_count=settings.min_count, min_type_count=settings.min_type_count
+        count_types(chunk_files, settings.max_types),
+        vocab_size=settings.vocab_size,
+        min_count=settings.min_count,
+        min_type_count=settings.min_type_count,
     )
-    del found
     shards = write_shards(chunk_files, work, types, shard_words=settings.shard_words)
     if not any(file.words for file in shards["train"]):
-        raise InputError(f"{', '.join(settings.inputs)}: no words to train on. Is the text empty?")
+        raise InputError(f"{', '.join(settings.inputs)}: no words to train on. Check that the text is not empty.")
     if settings.valid_fraction and not shards["valid"]:
-        _log.warning("no document was held out for validation: there are too few, or valid_fraction is too small")
+        _log.warning("the validation set is empty: there are too few documents, or valid_fraction is too small")
     manifest = Manifest(
         version=VERSION,
         vocab_size=types.vocab_size,
@@ -220,10 +212,10 @@ def _finish(work: Path, chunk_files: Sequence[Path], settings: PrepareSettings) 
         settings=settings,
         files=(*_write_tables(work, types), *shards["train"], *shards["valid"]),
     )
-    write_text(work / MANIFEST, json.dumps(to_dict(manifest), ensure_ascii=False, indent=1) + "\n")
+    write_manifest(work / MANIFEST, manifest)
 
 
-def _write_tables(work: Path, types: TypeTable) -> list[ShardFile]:
+def _write_tables(work: Path, types: TypeTable) -> list[CorpusFile]:
     return [
         write_file(work / "types.txt", type_file(types.words)),
         write_file(work / "vocab.txt", type_file(types.words[: types.vocab_size])),
@@ -231,7 +223,7 @@ def _write_tables(work: Path, types: TypeTable) -> list[ShardFile]:
     ]
 
 
-def _split_counts(files: Sequence[ShardFile]) -> SplitCounts:
+def _split_counts(files: Sequence[CorpusFile]) -> SplitCounts:
     return SplitCounts(
         sentences=sum(file.sentences for file in files),
         words=sum(file.words for file in files),
@@ -239,9 +231,9 @@ def _split_counts(files: Sequence[ShardFile]) -> SplitCounts:
     )
 
 
-def _take_name(work: Path, output: Path) -> None:
-    """Put the finished folder in place. An old corpus moves aside first: a folder cannot be replaced in one step."""
-    for leftover in [work / "chunks", *work.glob(".*.part")]:  # parts of writes that were killed
+def _move_to_output(work: Path, output: Path) -> None:
+    """Rename the finished folder. An old corpus is moved away first, as a folder cannot be replaced in one step."""
+    for leftover in [work / "chunks", *work.glob(".*.part")]:  # .part: temporary files of a killed run
         shutil.rmtree(leftover, ignore_errors=True)
     old = output.with_name(f".{output.name}.old")
     if output.exists():

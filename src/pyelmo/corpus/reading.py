@@ -1,8 +1,9 @@
-"""Files -> lines of text: plain text, JSON lines and Parquet, packed (gz, xz, bz2, zst) or not, or standard input.
+"""Read text files line by line: plain text, JSON lines and Parquet, compressed (gz, xz, bz2, zst) or not, or stdin.
 
-    paths --Reader--> line, line, "", line, ...        a line is a paragraph, "" ends a document
+    paths --TextReader--> line, line, "", line, ...        a line is a paragraph, "" ends a document
 
-Packing is known by a file's first bytes, the format by its name. One line (or one record) is in memory at a time.
+The compression is recognised by the first bytes of a file, the format by its name. Only one line (or record) is in
+memory at a time.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ from typing import IO, Any, cast
 from pyelmo.errors import FormatError, InputError, NotFoundError, PyelmoError, missing_extra
 
 FORMATS = ("auto", "text", "jsonl", "parquet")
-LONGEST_LINE = 1 << 22  # bytes; a longer line of plain text is cut at a space, so that one line cannot fill the memory
+LONGEST_LINE = 1 << 22  # bytes; a longer line is cut at a space, so that one line cannot fill the memory
 
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-_PACKED_SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
+_COMPRESSED_SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
 _PARQUET_MAGIC = b"PAR1"
-_IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
+_INVALID = re.compile("[\0\ud800-\udfff]")
 
 
 class TextReader:
-    """Iterates over the lines of all inputs in order, and knows how far it is."""
+    """Iterates over the lines of all inputs in order, and reports how many bytes it has read."""
 
-    def __init__(self, inputs: Sequence[str | Path], *, text_column: str = "text", input_format: str = "auto") -> None:
+    def __init__(self, inputs: Sequence[str | Path], *, column: str = "text", input_format: str = "auto") -> None:
         if input_format not in FORMATS:
-            raise InputError(f"input format {input_format!r} is not known. Use one of {', '.join(FORMATS)}.")
+            raise InputError(f"input_format {input_format!r} is unknown. Use one of {', '.join(FORMATS)}.")
         self._inputs = [str(path) for path in inputs]
-        self._column = text_column
+        self._column = column
         self._format = input_format
-        self._sizes = [_size(path) for path in self._inputs]  # fails before any work where a file is missing
+        self._sizes = [_size(path) for path in self._inputs]  # a missing file is an error before any work
         self._finished = 0  # bytes of the inputs read to their end
         self._raw: IO[bytes] | None = None
 
     @property
     def total_bytes(self) -> int | None:
-        """Size of all inputs as they lie on the disk; None where standard input is among them."""
+        """The size of all input files (compressed); None if standard input is one of the inputs."""
         return None if None in self._sizes else sum(size or 0 for size in self._sizes)
 
     @property
@@ -58,10 +59,10 @@ class TextReader:
     def __iter__(self) -> Iterator[str]:
         for path, size in zip(self._inputs, self._sizes, strict=True):
             name = "standard input" if path == "-" else path
-            with contextlib.ExitStack() as stack, _explained(name):
+            with contextlib.ExitStack() as stack, _read_errors_explained(name):
                 raw = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
                 self._raw = raw
-                yield from _lines(_unpacked(raw, name), name, self._format_of(path), self._column)
+                yield from _lines(_decompressed(raw, name), name, self._format_of(path), self._column)
             self._raw = None
             self._finished += size or 0
             yield ""
@@ -70,7 +71,7 @@ class TextReader:
         if self._format != "auto":
             return self._format
         bare = Path(path)
-        if bare.suffix in _PACKED_SUFFIXES:
+        if bare.suffix in _COMPRESSED_SUFFIXES:
             bare = bare.with_suffix("")
         return _SUFFIXES.get(bare.suffix, "text")
 
@@ -79,36 +80,37 @@ def _size(path: str) -> int | None:
     if path == "-":
         return None
     if Path(path).is_dir():
-        raise InputError(f"{path}: is a folder. Name the files in it, such as {path}/*.txt.")
+        raise InputError(f"{path}: is a folder. Name the files in it, for example {path}/*.txt.")
     if not Path(path).exists():
-        raise NotFoundError(f"{path}: no such file. Check the name, or pass - for standard input.")
+        raise NotFoundError(f"{path}: not found. Check the name, or pass - for standard input.")
     return Path(path).stat().st_size
 
 
 @contextlib.contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turn what readers and unpackers raise into an error of ours that names the file."""
+def _read_errors_explained(name: str) -> Iterator[None]:
+    """Turn errors of the file and of the decompression into errors of pyelmo that name the file."""
+    advice = "Download or compress the file again."
     try:
         yield
     except PyelmoError:
         raise
     except EOFError as error:
-        raise FormatError(f"{name}: ends in the middle of its packed data. Fetch or pack it again.") from error
+        raise FormatError(f"{name}: the compressed data is incomplete. {advice}") from error
     except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise FormatError(f"{name}: its packed data is damaged ({error}). Fetch or pack it again.") from error
+        raise FormatError(f"{name}: the compressed data is damaged ({error}). {advice}") from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}.") from error
     except Exception as error:
-        if type(error).__name__ == "ZstdError":  # its class is another in each package that reads .zst
-            raise FormatError(f"{name}: its packed data is damaged ({error}). Fetch or pack it again.") from error
+        if type(error).__name__ == "ZstdError":  # each package that reads .zst has its own class of this name
+            raise FormatError(f"{name}: the compressed data is damaged ({error}). {advice}") from error
         raise
 
 
-# --- packing -------------------------------------------------------------------------------------------------------
+# --- compression ---------------------------------------------------------------------------------------------------
 
 
 def _open_zst(file: IO[bytes]) -> IO[bytes]:
-    """Whichever of three packages is there reads it: the standard library (3.14), zstandard or pyarrow."""
+    """Open a .zst file with the first package that is installed: Python 3.14 itself, zstandard or pyarrow."""
     with contextlib.suppress(ImportError):
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
 
@@ -127,7 +129,7 @@ def _open_zst(file: IO[bytes]) -> IO[bytes]:
     raise missing_extra("zst", "reading .zst files")
 
 
-_UNPACKERS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
+_DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file)),
     b"\xfd7zXZ\x00": lambda file: cast("IO[bytes]", lzma.LZMAFile(file)),  # noqa: SIM115
     b"BZh": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
@@ -135,13 +137,14 @@ _UNPACKERS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
 }
 
 
-def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
+def _decompressed(raw: IO[bytes], name: str) -> IO[bytes]:
     start = cast(io.BufferedReader, raw).peek(8)
-    for magic, unpack in _UNPACKERS.items():
+    for magic, decompress in _DECOMPRESSORS.items():
         if start.startswith(magic):
-            return unpack(raw)
-    if name.endswith(_PACKED_SUFFIXES) and start:
-        raise FormatError(f"{name}: is not packed as its name says; it begins with {start[:4]!r}. Rename or pack it.")
+            return decompress(raw)
+    if name.endswith(_COMPRESSED_SUFFIXES) and start:
+        problem = f"not compressed as the name says (it begins with {start[:4]!r})"
+        raise FormatError(f"{name}: {problem}. Rename or compress the file.")
     return raw
 
 
@@ -162,7 +165,7 @@ def _text_lines(file: IO[bytes], name: str) -> Iterator[str]:
         if number == 1 and not rest:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
             if raw.startswith(_PARQUET_MAGIC):
-                raise InputError(f"{name}: is a Parquet file. Name it .parquet, or set the input format to parquet.")
+                raise InputError(f"{name}: is a Parquet file. Name it .parquet, or set --input-format parquet.")
         is_whole = raw.endswith(b"\n")
         raw, rest = rest + raw, b""
         if not is_whole and len(raw) >= LONGEST_LINE:
@@ -171,7 +174,8 @@ def _text_lines(file: IO[bytes], name: str) -> Iterator[str]:
                 raise InputError(f"{name}: line {number} has {len(raw):,} bytes without a space. Is it text?")
             raw, rest = raw[:cut], raw[cut:]
         yield _decoded(raw, name, number).strip()
-        number += is_whole
+        if is_whole:
+            number += 1
     if rest:
         yield _decoded(rest, name, number).strip()
 
@@ -180,8 +184,8 @@ def _decoded(raw: bytes, name: str, number: int) -> str:
     try:
         return raw.replace(b"\0", b"\xef\xbf\xbd").decode("utf-8")
     except UnicodeDecodeError as error:
-        what = f"line {number}: byte {error.start + 1} of the line ({raw[error.start]:#04x}) is not UTF-8"
-        raise FormatError(f"{name}: {what}. Convert the file, such as with iconv -f LATIN1 -t UTF-8.") from error
+        problem = f"line {number}: byte {error.start + 1} of the line ({raw[error.start]:#04x}) is not UTF-8"
+        raise FormatError(f"{name}: {problem}. Convert the file, for example with iconv -f LATIN1 -t UTF-8.") from error
 
 
 def _json_records(file: IO[bytes], name: str) -> Iterator[tuple[str, Any]]:
@@ -193,7 +197,7 @@ def _json_records(file: IO[bytes], name: str) -> Iterator[tuple[str, Any]]:
         try:
             yield where, json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise FormatError(f"{where} is not JSON ({error}). JSON lines hold one object a line.") from error
+            raise FormatError(f"{where} is not JSON ({error}). JSON lines have one object per line.") from error
 
 
 def _parquet_records(file: IO[bytes], name: str, column: str) -> Iterator[tuple[str, Any]]:
@@ -204,7 +208,7 @@ def _parquet_records(file: IO[bytes], name: str, column: str) -> Iterator[tuple[
         raise missing_extra("parquet", "reading Parquet files") from error
     with contextlib.ExitStack() as stack:
         if not (file.seekable() and isinstance(file, io.BufferedReader)):
-            # Parquet is read from its end, so what is packed or piped in goes to a file first.
+            # Parquet is read from its end, so compressed or piped data is copied to a temporary file first.
             spooled = stack.enter_context(tempfile.TemporaryFile())
             shutil.copyfileobj(file, spooled)
             file = spooled
@@ -212,32 +216,33 @@ def _parquet_records(file: IO[bytes], name: str, column: str) -> Iterator[tuple[
             table = parquet.ParquetFile(file)
             names = table.schema_arrow.names
             if column not in names:
-                raise InputError(f"{name}: has no column {column!r}, only {', '.join(names)}. Choose the text column.")
+                problem = f"no column {column!r} (columns: {', '.join(names)})"
+                raise InputError(f"{name}: {problem}. Choose one with --column.")
             number = 0
             for batch in table.iter_batches(batch_size=256, columns=[column]):
                 for value in batch.column(0).to_pylist():
                     number += 1
                     yield f"{name}: record {number}", {column: value}
         except pyarrow.ArrowException as error:
-            raise FormatError(f"{name}: is not a readable Parquet file ({error}).") from error
+            raise FormatError(f"{name}: not a readable Parquet file ({error}).") from error
 
 
 def _record_lines(records: Iterable[tuple[str, Any]], name: str, column: str) -> Iterator[str]:
-    """One record is one document; its lines are its paragraphs."""
+    """Yield the lines of each record; a record is a document and its lines are paragraphs."""
     for where, record in records:
         if not isinstance(record, dict):
-            raise InputError(f"{where} is {type(record).__name__}, expected an object with a text under {column!r}.")
+            raise InputError(f"{where} is of type {type(record).__name__}, expected an object with a field {column!r}.")
         if column not in record:
-            keys = ", ".join(map(repr, record)) or "nothing"
-            raise InputError(f"{where} has no {column!r}, only {keys}. Choose the text column.")
+            fields = ", ".join(record) or "none"
+            raise InputError(f"{where}: no field {column!r} (fields: {fields}). Choose one with --column.")
         text = record[column]
         if text is None:
             continue
         if not isinstance(text, str):
-            raise InputError(f"{where}: {column!r} is {type(text).__name__}, expected text.")
-        text = _IMPOSSIBLE.sub("\ufffd", text)  # JSON can escape half a character, which no file can hold
+            raise InputError(f"{where}: field {column!r} is of type {type(text).__name__}, expected text.")
+        text = _INVALID.sub("\ufffd", text)  # JSON escapes can contain NUL and lone surrogates
         for line in text.split("\n"):
-            # A blank line within a record is no end of the document.
+            # A blank line within a record does not end the document.
             if stripped := line.strip():
                 yield stripped
         yield ""

@@ -1,16 +1,16 @@
-"""A corpus -> batches for truncated back-propagation, without end, from a position that can be saved.
+"""An endless stream of batches of a corpus for truncated back-propagation, from a position that can be saved.
 
-    Corpus --shuffle sentences--> one long line of tokens --cut into B spans--> B rows, T steps at a time
+    Corpus --shuffle sentences--> one sequence of N tokens --cut into B spans--> B rows of T time steps per batch
 
-B rows (of all ranks together), T steps, N tokens, K batches made at once.
+B batch rows (of all ranks together), T time steps, N tokens, K batches computed at once.
 
     forward    inputs <S> w1 .. wn      targets w1 .. wn </S>
     backward   inputs </S> wn .. w1     targets wn .. w1 <S>
 
-Each epoch lays all sentences end to end in a new order; row r reads the r-th of B equal spans of it, so that a row's
-batches follow one another and its LSTM state may be carried on. Every token comes once in an epoch, but for the last
-N mod (B T). A batch depends on the corpus, the seed and its number alone: two ranks see just what one would, and a run
-that was killed goes on where it was, with as many ranks as it likes.
+Each epoch concatenates all sentences in a new order. Row r reads the r-th of B equal spans of this sequence, so that
+each batch continues the rows of the batch before and the LSTM state can be carried over. An epoch contains every token
+once, except for the last N mod (B T). A batch depends only on the corpus, the seed and its number: several ranks read
+the same batches as one rank would, and a killed run can be resumed with another number of ranks.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pyelmo.corpus.corpus import Corpus
 from pyelmo.corpus.pieces import BEGIN_ID, END_ID
 from pyelmo.errors import InputError
 
-_MADE_AT_ONCE = 1 << 18  # tokens
+_TOKENS_AT_ONCE = 1 << 18
 _Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Window:
-    """T steps of each row in one direction: the types to read (B, T) and those to predict (B, T).
+    """T time steps of each row in one direction: the input types (B, T) and the target types (B, T).
 
-    Both are types of the corpus; which of them a softmax knows is the model's affair.
+    Both are type ids of the corpus; the model replaces targets outside its softmax vocabulary.
     """
 
     inputs: Int32Array
@@ -44,7 +44,7 @@ class Window:
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """One step of training."""
+    """The windows of one training step."""
 
     forward: Window
     backward: Window
@@ -53,8 +53,8 @@ class StreamBatch:
 class Stream:
     """Iterates over the batches of one rank, epoch after epoch.
 
-    `rows` counts the rows of all ranks together. With `independent` the two directions read different sentences at a
-    time; without it they read the same ones, so that they have nearly all their word types in common.
+    `rows` is the number of rows of all ranks together. With `independent` the two directions read different sentences
+    in a batch; otherwise they read the same sentences and have nearly all word types in common.
     """
 
     def __init__(
@@ -71,24 +71,22 @@ class Stream:
         ranks: int = 1,
     ) -> None:
         if rows < 1 or steps < 1:
-            raise InputError(f"a batch of {rows} rows and {steps} steps: both must be at least 1")
+            raise InputError(f"a batch of {rows} rows and {steps} time steps is invalid; both must be at least 1")
         if not 0 <= rank < ranks or rows % ranks:
-            raise InputError(f"rank {rank} of {ranks} with {rows} rows: the ranks must share the rows evenly")
+            raise InputError(f"rank {rank} of {ranks} with {rows} rows is invalid; ranks must share the rows evenly")
         self._sentences = _Sentences(corpus, split)
         self.batches_per_epoch = self._sentences.tokens // (rows * steps)
         if not self.batches_per_epoch:
-            size = f"{self._sentences.tokens:,} words and ends of sentences"
-            wanted = f"one batch of {rows:,} rows of {steps:,} steps takes {rows * steps:,}"
-            raise InputError(f"{corpus.folder}: {size} to {split} on; {wanted}. Use a smaller batch or more text.")
+            problem = f"the split {split!r} has {self._sentences.tokens:,} tokens"
+            needed = f"one batch of {rows:,} rows of {steps:,} time steps needs {rows * steps:,}"
+            raise InputError(f"{corpus.folder}: {problem}, but {needed}. Use a smaller batch or more text.")
         self.rows, self.steps = rows, steps
         self._seed, self._shuffle, self._independent = seed, shuffle, independent
         share = rows // ranks
         self._own_rows = np.arange(rank * share, (rank + 1) * share)
         self._position = 0  # batches so far
-        self._block = max(1, _MADE_AT_ONCE // (share * steps))  # K
-        self._made: tuple[int, StreamBatch] | None = (
-            None  # the first of K batches, and all of them side by side: (B, K T)
-        )
+        self._block_size = max(1, _TOKENS_AT_ONCE // (share * steps))  # K
+        self._block: tuple[int, StreamBatch] | None = None  # number of the first batch, K batches as one (B, K T)
         self._orders: dict[tuple[int, int], _Order] = {}
         self._identity = {
             "rows": rows,
@@ -106,19 +104,20 @@ class Stream:
 
     @property
     def words_seen(self) -> int:
-        """Targets so far in each direction, over all ranks."""
+        """The number of targets so far in each direction, over all ranks."""
         return self._position * self.rows * self.steps
 
     def state(self) -> dict[str, Any]:
-        """The position, and what it is a position in; plain values for JSON."""
+        """Return the position and the settings and corpus it belongs to, as plain values for JSON."""
         return {"batches": self._position, **self._identity}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go to a position that `state` gave, perhaps in a run with another number of ranks."""
-        for key, mine in self._identity.items():
-            if state.get(key) != mine:
-                what = "the corpus is another one" if key == "corpus" else f"{key} was {state.get(key)!r}, now {mine!r}"
-                raise InputError(f"cannot go on from the saved position: {what}. Use the same settings and corpus.")
+        """Go to a position that `state` returned, perhaps in a run with another number of ranks."""
+        for key, value in self._identity.items():
+            if state.get(key) != value:
+                change = f"{key} was {state.get(key)!r}, is now {value!r}"
+                problem = "the corpus is a different one" if key == "corpus" else change
+                raise InputError(f"cannot resume from the saved position: {problem}. Use the same settings and corpus.")
         self._position = int(state["batches"])
 
     def __iter__(self) -> Stream:
@@ -126,43 +125,44 @@ class Stream:
 
     def __next__(self) -> StreamBatch:
         epoch, step = divmod(self._position, self.batches_per_epoch)
-        inside = step % self._block
-        first = self._position - inside
-        if self._made is None or self._made[0] != first:
-            count = min(self._block, self.batches_per_epoch - (step - inside))
-            self._made = (first, self._make(epoch, step - inside, count))
+        index = step % self._block_size
+        first = self._position - index
+        if self._block is None or self._block[0] != first:
+            count = min(self._block_size, self.batches_per_epoch - (step - index))
+            self._block = (first, self._make(epoch, step - index, count))
         self._position += 1
-        made = self._made[1]
-        return StreamBatch(self._cut(made.forward, inside), self._cut(made.backward, inside))
+        block = self._block[1]
+        return StreamBatch(self._cut(block.forward, index), self._cut(block.backward, index))
 
     def _cut(self, window: Window, index: int) -> Window:
         columns = slice(index * self.steps, (index + 1) * self.steps)
         return Window(np.ascontiguousarray(window.inputs[:, columns]), np.ascontiguousarray(window.targets[:, columns]))
 
     def _make(self, epoch: int, step: int, count: int) -> StreamBatch:
-        """`count` batches of an epoch, from `step` on."""
+        """Return `count` batches of an epoch, from `step` on, as one wide batch."""
         begin = self._own_rows * (self.batches_per_epoch * self.steps) + step * self.steps  # (B,)
         width = count * self.steps
         forward = self._order(epoch, 0)
-        # What is read is what was to be predicted one step before; each sentence begins with <S> in place of </S>.
+        # The input is the target of the time step before, but a sentence begins with <S> instead of </S>.
         targets = forward.gather(begin, width)  # (B, K T)
         inputs = np.concatenate([forward.tokens_at(begin - 1)[:, None], targets[:, :-1]], axis=1)
-        ahead = Window(_begun(inputs), targets)
+        forward_window = Window(_with_begin(inputs), targets)
         backward = self._order(epoch, 1 if self._independent else 0)
-        # The other way round: a sentence is read from its </S>, and what is to be predicted is read one step later.
+        # Reversed sentences begin with </S>; the target is the input of the next time step, or <S> at the end.
         inputs = backward.gather(begin, width, reverse=True)
         targets = np.concatenate([inputs[:, 1:], backward.tokens_at(begin + width, reverse=True)[:, None]], axis=1)
-        return StreamBatch(ahead, Window(inputs, _begun(targets)))
+        return StreamBatch(forward_window, Window(inputs, _with_begin(targets)))
 
     def _order(self, epoch: int, direction: int) -> _Order:
         if (epoch, direction) not in self._orders:
             self._orders = {key: order for key, order in self._orders.items() if key[0] == epoch}
-            mixed = (self._seed, epoch, direction) if self._shuffle else None
-            self._orders[epoch, direction] = _Order(self._sentences, mixed)
+            seeds = (self._seed, epoch, direction) if self._shuffle else None
+            self._orders[epoch, direction] = _Order(self._sentences, seeds)
         return self._orders[epoch, direction]
 
 
-def _begun(ids: Int32Array) -> Int32Array:
+def _with_begin(ids: Int32Array) -> Int32Array:
+    """Replace </S> by <S> in place."""
     ids[ids == END_ID] = BEGIN_ID
     return ids
 
@@ -173,7 +173,7 @@ def _fingerprint(corpus: Corpus, split: str) -> str:
 
 
 class _Sentences:
-    """All sentences of a split over its shards, as one numbering of sentences and one of tokens."""
+    """All sentences of a split, with sentences and tokens numbered across its shards."""
 
     def __init__(self, corpus: Corpus, split: str) -> None:
         self._shards = [np.asarray(shard) for shard in corpus.shards(split)]
@@ -191,58 +191,61 @@ class _Sentences:
     def __getitem__(self, tokens: _Offsets) -> Int32Array:
         if len(self._shards) == 1:
             return self._shards[0][tokens]
-        found = np.empty(tokens.shape, np.int32)
+        ids = np.empty(tokens.shape, np.int32)
         shard_of = np.searchsorted(self._first_tokens, tokens, "right") - 1
         for shard in np.unique(shard_of):
-            here = shard_of == shard
-            found[here] = self._shards[shard][tokens[here] - self._first_tokens[shard]]
-        return found
+            in_shard = shard_of == shard
+            ids[in_shard] = self._shards[shard][tokens[in_shard] - self._first_tokens[shard]]
+        return ids
 
 
 class _Order:
-    """The sentences of one epoch laid end to end: `places[i]` is where the i-th begins, and last where all end."""
+    """The sentences of one epoch, concatenated: the i-th starts at position `starts[i]`, the last value is the end."""
 
-    def __init__(self, sentences: _Sentences, mixed: tuple[int, int, int] | None) -> None:
+    def __init__(self, sentences: _Sentences, seeds: tuple[int, int, int] | None) -> None:
         count = len(sentences.lengths)
         self._sentences = sentences
-        self._order = np.arange(count, dtype=np.int32) if mixed is None else _permutation(count, *mixed)
-        self._places: _Offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(sentences.lengths[self._order], out=self._places[1:])
+        self._order = np.arange(count, dtype=np.int32) if seeds is None else _permutation(count, *seeds)
+        self._starts: _Offsets = np.zeros(count + 1, np.int64)
+        np.cumsum(sentences.lengths[self._order], out=self._starts[1:])
 
     def gather(self, begin: _Offsets, width: int, *, reverse: bool = False) -> Int32Array:
-        """The tokens from places begin[r] to begin[r] + width for each row r, perhaps with sentences back to front."""
-        places, end = self._places, begin + width
-        low = np.searchsorted(places, begin, "right") - 1  # first and last sentence of each row
-        high = np.searchsorted(places, end, "left")
+        """Return the tokens at positions begin[r] to begin[r] + width for each row r (B, W).
+
+        With `reverse` each sentence is read from its end to its start.
+        """
+        starts, end = self._starts, begin + width
+        low = np.searchsorted(starts, begin, "right") - 1  # first sentence of each row
+        high = np.searchsorted(starts, end, "left")  # one after the last sentence of each row
         counts = high - low
         row = np.repeat(np.arange(len(begin)), counts)
         index = np.arange(counts.sum()) + np.repeat(low - (np.cumsum(counts) - counts), counts)
-        inside = np.minimum(places[index + 1], end[row]) - np.maximum(places[index], begin[row])  # tokens of each
-        place = (begin[:, None] + np.arange(width)).ravel()  # (B W,)
-        tokens = self._offset(index, reverse).repeat(inside) + (-place if reverse else place)
+        lengths = np.minimum(starts[index + 1], end[row]) - np.maximum(starts[index], begin[row])
+        position = (begin[:, None] + np.arange(width)).ravel()  # (B W,)
+        tokens = self._offset(index, reverse).repeat(lengths) + (-position if reverse else position)
         return self._sentences[tokens].reshape(len(begin), width)
 
-    def tokens_at(self, place: _Offsets, *, reverse: bool = False) -> Int32Array:
-        """The token at each place; the end mark before the first and after the last."""
-        outside = (place < 0) | (place >= self._places[-1])
-        place = np.where(outside, 0, place)
-        index = np.searchsorted(self._places, place, "right") - 1
-        found = self._sentences[self._offset(index, reverse) + (-place if reverse else place)]
-        return np.where(outside, np.int32(END_ID), found)
+    def tokens_at(self, position: _Offsets, *, reverse: bool = False) -> Int32Array:
+        """Return the token at each position; </S> before the first and after the last position."""
+        outside = (position < 0) | (position >= self._starts[-1])
+        position = np.where(outside, 0, position)
+        index = np.searchsorted(self._starts, position, "right") - 1
+        tokens = self._sentences[self._offset(index, reverse) + (-position if reverse else position)]
+        return np.where(outside, np.int32(END_ID), tokens)
 
     def _offset(self, index: npt.NDArray[np.intp], reverse: bool) -> _Offsets:
-        """What leads from a place within the i-th sentence to its token: added to the place, or to minus the place."""
+        """Return what to add to a position in the i-th sentence (or to its negative) to get its token number."""
         starts = self._sentences.starts[self._order[index]]
-        offset: _Offsets = starts + self._places[index + 1] - 1 if reverse else starts - self._places[index]
+        offset: _Offsets = starts + self._starts[index + 1] - 1 if reverse else starts - self._starts[index]
         return offset
 
 
 def _permutation(count: int, seed: int, epoch: int, direction: int) -> npt.NDArray[np.int32]:
-    """An order of `count` sentences by hashes of their numbers (SplitMix64): the same with every version of numpy."""
+    """Sort numbers by their hashes (SplitMix64); unlike numpy's shuffle this is the same in every version of numpy."""
     key = hashlib.blake2b(f"{seed} {epoch} {direction}".encode(), digest_size=8).digest()
-    mixed = np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.frombuffer(key, "<u8")
+    hashes = np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.frombuffer(key, "<u8")
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return np.argsort(mixed, kind="stable").astype(np.int32)
+        hashes ^= hashes >> np.uint64(shift)
+        hashes *= np.uint64(factor)
+    hashes ^= hashes >> np.uint64(31)
+    return np.argsort(hashes, kind="stable").astype(np.int32)

@@ -1,1 +1,1 @@
-"""Strings -> ids: splitting, characters, vocabularies, corpora. Numpy and the standard library, no torch."""
+"""Strings -> ids: tokens, characters and vocabularies, with numpy and the standard library only (no torch)."""

@@ -130,7 +130,7 @@ def _remembering_splitter(language: str) -> Callable[[str], list[str]]:
 
 def check_language(language: str) -> None:
     if language not in LANGUAGES:
-        raise InputError(f"language {language!r} is not known. Use one of {', '.join(LANGUAGES)}.")
+        raise InputError(f"language {language!r} is unknown. Use one of {', '.join(LANGUAGES)}.")
 
 
 # --- words ---------------------------------------------------------------------------------------------------------

@@ -37,14 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from pyelmo.corpus.corpus import PrepareSettings
     from pyelmo.corpus.prepare import prepare
 
-    manifest = prepare(
-        args.inputs, args.output, valid_inputs=args.valid, valid_fraction=args.valid_fraction, language=args.language,
+    settings = PrepareSettings(
+        inputs=args.inputs, valid_inputs=args.valid, valid_fraction=args.valid_fraction, language=args.language,
         tokenised=args.tokenised, vocab_size=args.vocab_size, min_count=args.min_count, max_types=args.max_types,
-        drop_duplicates=args.drop_duplicates, text_column=args.text_column, input_format=args.input_format,
-        processes=args.processes, progress=not args.quiet, force=args.force,
+        drop_duplicates=args.drop_duplicates, column=args.text_column, input_format=args.input_format,
     )  # fmt: skip
+    manifest = prepare(settings, args.output, workers=args.processes, progress=not args.quiet, force=args.force)
     train, valid = manifest.train, manifest.valid
     print(
         f"{args.output}: {train.words:,} words in {train.sentences:,} sentences to train on "

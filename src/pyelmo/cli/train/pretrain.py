@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
 
 def corpus_of(args: argparse.Namespace, here: Processes) -> Path:
     """The prepared corpus given, or one made of the text file given (once: a second run finds it there)."""
+    from pyelmo.corpus.corpus import PrepareSettings
     from pyelmo.corpus.prepare import prepare
 
     source = Path(args.corpus)
@@ -72,10 +73,10 @@ def corpus_of(args: argparse.Namespace, here: Processes) -> Path:
     output = Path(args.output)
     corpus = output.with_name(f"{output.name}.corpus")
     if here.first and (args.force or not corpus.is_dir()):
-        prepare(
-            [source], corpus, language=args.language, vocab_size=args.vocab_size, valid_fraction=0.02,
-            progress=not args.quiet, force=args.force,
-        )  # fmt: skip
+        settings = PrepareSettings(
+            inputs=(str(source),), language=args.language, vocab_size=args.vocab_size, valid_fraction=0.02
+        )
+        prepare(settings, corpus, progress=not args.quiet, force=args.force)
     here.wait()
     return corpus
 
