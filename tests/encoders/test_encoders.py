@@ -12,9 +12,8 @@ from support import TOLERANCE, make_embedder, worst
 from torch import nn
 
 import pyelmo
-from pyelmo.encoders import cove, static, transformer
-from pyelmo.encoders.base import by_length, encode
-from pyelmo.encoders.registry import open_encoder, open_encoders
+from pyelmo.encoders import cove, open_encoder, open_encoders, static, transformer
+from pyelmo.encoders.base import batches_by_length, encode
 from pyelmo.errors import FormatError, InputError, NotFoundError, UnsafeFileError
 
 SENTENCES = [["The", "bank", "of", "it"], ["money"], ["Bank", "unheard"]]
@@ -50,11 +49,11 @@ def test_a_model_of_morphemes_reads_whole_words(tmp_path):
     encoder = open_encoder(f"ko={tmp_path / 'mine'}", language="ko-morph")
     words = ["나는", "학교에", "갔다", "."]
     (whole,) = encode(encoder, [words])
-    (own,) = encode(encoder.of_own_words, [words])
+    (own,) = encode(encoder.embed_own_tokens, [words])
     assert encoder.name == "ko"
     assert whole.shape == own.shape
     assert worst(whole[0], own[0]) > TOLERANCE[torch.float32]  # of morphemes, and of words as they are
-    assert encoder.loaded.split == "ko-morph"
+    assert encoder.loaded.language == "ko-morph"
 
 
 def test_static_vectors_are_one_layer_and_zeros_where_there_is_none(vectors):
@@ -93,7 +92,7 @@ def test_cove_is_the_published_lstm_over_static_vectors(vectors, tmp_path, lstm,
     [
         (lambda weights: weights.pop("weight_hh_l1"), "layer 1 is not a biLSTM"),
         (lambda weights: weights.pop("weight_ih_l0"), "weight_ih_l0 is missing"),
-        (lambda weights: weights.update(weight_ih_l2=torch.zeros(1)), "'weight_ih_l2' is no weight of a two-layer"),
+        (lambda weights: weights.update(weight_ih_l2=torch.zeros(1)), "'weight_ih_l2' is not a weight of a two-layer"),
         (lambda weights: weights.update(weight_ih_l1=torch.zeros(12, 3)), "layer 1 is not a biLSTM"),
     ],
 )
@@ -110,7 +109,7 @@ def test_cove_runs_no_code_and_wants_vectors_of_its_size(tmp_path, vectors, lstm
     with pytest.raises(UnsafeFileError, match="could run code"):
         cove.read_layers(tmp_path / "bad.pth")
     torch.save(nn.LSTM(4, 4, num_layers=2, bidirectional=True).state_dict(), tmp_path / "cove.pth")
-    with pytest.raises(FormatError, match="reads vectors of 4 numbers, and those given have 3"):
+    with pytest.raises(FormatError, match="expects static vectors of size 4, but .* has vectors of size 3"):
         open_encoder(f"cove:{tmp_path / 'cove.pth'}+{vectors}").layers  # noqa: B018
     with pytest.raises(InputError, match="expected cove:WEIGHTS\\+VECTORS"):
         open_encoder(f"cove:{vectors}")
@@ -180,7 +179,7 @@ def test_sentences_come_out_in_their_order():
         sizes.append([len(words) for words in batch])
         return [np.full((1, len(words), 1), len(words), np.float32) for words in batch]
 
-    found = list(by_length(sentences, 2, run))
+    found = list(batches_by_length(sentences, 2, run))
     assert [array.shape[1] for array in found] == [len(words) for words in sentences]
     assert all(size == sorted(size) for size in sizes)
 
@@ -190,6 +189,6 @@ def test_names_that_are_nothing_or_the_same_are_one_clear_error(vectors):
         open_encoder("nothing.txt")
     with pytest.raises(NotFoundError, match="nowhere: no such file or folder"):
         open_encoder("nowhere")
-    with pytest.raises(InputError, match="two encoders are called 'small'; give one another name: NAME="):
+    with pytest.raises(InputError, match="two encoders have the name 'small'. Rename one of them: NAME="):
         open_encoders([str(vectors), str(vectors)])
     assert [e.name for e in open_encoders([str(vectors), f"again={vectors}"])] == ["small", "again"]

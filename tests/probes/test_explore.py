@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from pyelmo import plots
-from pyelmo.encoders.base import WordInContext
 from pyelmo.errors import InputError, OutputError
 from pyelmo.probes import explore
+from pyelmo.probes.in_context import WordInContext
 
 
 def places(*sentences, language="en"):
-    return [(place.words[place.place], place.place) for place in explore.find_places(sentences, language)]
+    return [(place.words[place.position], place.position) for place in explore.find_places(sentences, language)]
 
 
 def test_the_marked_words_are_found():

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from pyelmo.encoders.base import Loaded
-from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.probes import suite
 from pyelmo.probes.figures import Measurement, measure
@@ -111,7 +110,7 @@ def test_a_list_is_split_as_the_encoder_s_own_text_was(monkeypatch):
     def embed(sentences):
         return (np.random.default_rng(0).normal(size=(1, len(words), 2)).astype(np.float32) for words in sentences)
 
-    encoder = NamedEncoder("x", {}, lambda: Loaded(embed=embed, layers=("word",), split="general"))
+    encoder = NamedEncoder("x", {}, lambda: LoadedEncoder(embed=embed, layers=("word",), language="general"))
     found = suite.plan("senses", encoder, "en", [])[0].find()
     assert found["layer_names"] == ["word"]
     assert found["sentences"] == 160

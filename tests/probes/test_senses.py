@@ -32,14 +32,14 @@ def test_a_list_in_the_package_has_ten_sentences_a_sense_and_two_senses_a_word(l
     assert len(found) >= 80
     assert set(counts.values()) == {10}
     assert set(Counter(word for word, _ in counts).values()) == {2}
-    assert all(occurrence.word in occurrence.words[occurrence.place] for occurrence in found)
+    assert all(occurrence.word in occurrence.words[occurrence.position] for occurrence in found)
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_korean_word_stands_alone_among_morphemes(held_out):
     pytest.importorskip("kiwipiepy")
     found = senses.listed("ko", held_out=held_out, split="ko-morph")
-    assert sum(occurrence.word == occurrence.words[occurrence.place] for occurrence in found) >= 0.95 * len(found)
+    assert sum(occurrence.word == occurrence.words[occurrence.position] for occurrence in found) >= 0.95 * len(found)
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -51,7 +51,7 @@ def test_the_held_out_list_has_other_sentences(language):
 
 def test_the_marked_word_is_found_among_the_words(tmp_path):
     found = senses.read_occurrences(write(tmp_path, LIST), "en")
-    assert [occurrence.place for occurrence in found] == [4, 1, 1, 1]
+    assert [occurrence.position for occurrence in found] == [4, 1, 1, 1]
     assert found[2].words == ["A", "bank", "'s", "money", "."]
 
 

@@ -8,9 +8,9 @@ import unicodedata
 import numpy as np
 import pytest
 
-from pyelmo.encoders.base import WordInContext
 from pyelmo.errors import InputError
 from pyelmo.probes import typos
+from pyelmo.probes.in_context import WordInContext
 
 SENTENCES = [["The", "house", "stood", "."], ["우리", "학교에서", "왔다"], ["a", "1234", "it's"], ["Zebras", "run"]]
 
@@ -43,8 +43,8 @@ def test_one_plain_word_of_a_sentence_is_misspelt_in_every_way_and_the_same_each
         differing = [
             place for place, (a, b) in enumerate(zip(typo.right.words, typo.wrong.words, strict=True)) if a != b
         ]
-        assert differing == [typo.right.place] == [typo.wrong.place]
-    assert {typo.right.words[typo.right.place] for typo in found} <= {"house", "stood", "학교에서", "Zebras"}
+        assert differing == [typo.right.position] == [typo.wrong.position]
+    assert {typo.right.words[typo.right.position] for typo in found} <= {"house", "stood", "학교에서", "Zebras"}
     assert found == typos.misspell(SENTENCES, seed=1)
     assert found != typos.misspell(SENTENCES, seed=2)
 

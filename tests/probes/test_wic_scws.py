@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyelmo.encoders.base import WordInContext
 from pyelmo.errors import FormatError, InputError
 from pyelmo.probes import scws, wic
+from pyelmo.probes.in_context import WordInContext
 
 DATA = "bank\tN\t1-0\tThe bank .\tBanks lend .\ngo\tV\t0-2\tGo on .\tThey will go\n"
 RATED = "1\tbank\tn\tshore\tn\tthe <b> bank </b> of\ta <b> shore </b>\t4.5\t" + "\t".join(["4", "5"] * 5) + "\n"
@@ -40,7 +40,7 @@ def test_wic_gives_two_places_and_an_answer(tmp_path):
     assert first == wic.WicPair(
         "bank", WordInContext(["The", "bank", "."], 1), WordInContext(["Banks", "lend", "."], 0), True
     )
-    assert (second.word, second.second.place, second.same) == ("go", 2, False)
+    assert (second.word, second.second.position, second.same) == ("go", 2, False)
 
 
 @pytest.mark.parametrize(

@@ -1,122 +1,177 @@
-"""What a probe asks of an encoder, what is near, and the few lines that all readers of labelled files share.
+"""The encoder protocol, and what the encoders share: output checks, batches by length, word vectors from morphemes.
 
-L layers, T tokens of a sentence, D vector, N words of many sentences.
+    tokenised sentences --Encoder--> one array (L, T, D) for each sentence, in the same order
+
+L layers, T tokens of a sentence, D vector.
 """
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError
 from pyelmo.text.tokens import split_spans
-from pyelmo.vectors.static import unit_vectors
 
-Cosines = npt.NDArray[np.floating]
-_WINDOW = 16  # batches whose sentences are sorted by length
-DIGITS = 5
-ROUNDING = 10**-DIGITS  # cosines of float32 vectors that differ by less do not differ
-# Tokenised sentences -> one array (L, T, D) a sentence, in their order: `Embedder.stream` is one.
-Encoder = Callable[[Sequence[list[str]]], Iterable[Float32Array]]
+_WINDOW = 16  # batches whose sentences are sorted by length together
+_MORPHEMES = "ko-morph"
+
+
+class Encoder(Protocol):
+    """Any callable that gives words vectors.
+
+    `Embedder.stream`, a `StaticVectors` and what `open_encoder` returns are encoders, and so is any function of this
+    signature.
+
+    Example:
+        >>> import numpy as np
+        >>> from pyelmo.encoders import Encoder
+        >>> def word_lengths(sentences):
+        ...     for words in sentences:
+        ...         yield np.array([[[len(word)] for word in words]], dtype=np.float32)
+        >>> encoder: Encoder = word_lengths
+        >>> [vectors.shape for vectors in encoder([["A", "bank", "account"]])]
+        [(1, 3, 1)]
+    """
+
+    def __call__(self, sentences: Sequence[list[str]], /) -> Iterable[Float32Array]:
+        """Embed tokenised sentences.
+
+        Args:
+            sentences: Sentences as lists of words.
+
+        Returns:
+            One array (layers, words, vector size) for each sentence, in the order of the sentences.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loaded:
-    """An encoder that has been read."""
+class LoadedEncoder:
+    """An encoder whose weights have been read."""
 
     embed: Encoder
-    layers: tuple[str, ...]  # names
-    split: str | None = None  # the language by whose rules its own text was split, where that is known
-    knows: Callable[[str], bool] | None = None  # which words have a vector, where not all have
-    embedder: Embedder | None = None  # of an ELMo, which can be trained further
+    layers: tuple[str, ...]  # names, the lowest layer first
+    language: str | None = None  # the language whose rules split the training text, if known
+    knows: Callable[[str], bool] | None = None  # whether a word has a vector; None: every word has one
+    embedder: Embedder | None = None  # of an ELMo model, which can be fine-tuned
+
+
+class NamedEncoder:
+    """An encoder with a name. Its weights are read at the first use.
+
+    Attributes:
+        name: The name shown in tables and reports.
+        facts: What identifies the model: its name, the checksums of its files, and the precision.
+    """
+
+    def __init__(self, name: str, facts: dict[str, Any], read: Callable[[], LoadedEncoder]) -> None:
+        """Create an encoder.
+
+        Args:
+            name: The name shown in tables and reports.
+            facts: What identifies the model.
+            read: A function that reads the weights; it is called once.
+        """
+        self.name, self.facts, self._read = name, facts, read
+
+    def __repr__(self) -> str:
+        return f"NamedEncoder({self.name!r})"
+
+    @functools.cached_property
+    def loaded(self) -> LoadedEncoder:
+        """The encoder with its weights, which are read now if they have not been read before."""
+        return self._read()
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The names of the layers, the lowest first."""
+        return self.loaded.layers
+
+    def __call__(self, sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
+        """Embed sentences of whole words.
+
+        Args:
+            sentences: Sentences as lists of words, split as in treebanks and word lists.
+
+        Returns:
+            An iterator over arrays (layers, words, vector size), one for each sentence.
+        """
+        embed = self.loaded.embed
+        if self.loaded.language == _MORPHEMES:
+            embed = pool_morphemes(embed, _MORPHEMES)
+        yield from embed(sentences)
+
+    def embed_own_tokens(self, sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
+        """Embed sentences that were split by the rules of the encoder's own language.
+
+        Args:
+            sentences: Sentences as lists of tokens of `loaded.language`, morphemes for example.
+
+        Returns:
+            An iterator over arrays (layers, tokens, vector size), one for each sentence.
+        """
+        yield from self.loaded.embed(sentences)
 
 
 def encode(embed: Encoder, sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
-    """The arrays (L, T, D) of all sentences, each checked against its words."""
+    """Return the arrays (L, T, D) of all sentences, and check their number and shapes."""
     count = 0
     for vectors in embed(sentences):
         if count == len(sentences):
-            raise InputError(f"the encoder gave more than {len(sentences)} arrays, one for each sentence")
+            raise InputError(f"the encoder returned more than {len(sentences)} arrays, one for each sentence")
         words = sentences[count]
         if vectors.ndim != 3 or vectors.shape[1] != len(words):
             raise InputError(
-                f"the encoder gave an array {vectors.shape} for sentence {count} of {len(words)} words; "
-                f"expected (layers, {len(words)}, size)"
+                f"the encoder returned an array of shape {vectors.shape} for sentence {count} of {len(words)} words; "
+                f"expected (layers, {len(words)}, vector size)"
             )
         yield vectors
         count += 1
     if count < len(sentences):
-        raise InputError(f"the encoder gave {count} arrays for {len(sentences)} sentences")
+        raise InputError(f"the encoder returned {count} arrays for {len(sentences)} sentences")
 
 
-def by_length(
-    sentences: Sequence[list[str]], batch: int, run: Callable[[list[list[str]]], Sequence[Float32Array]]
+def batches_by_length(
+    sentences: Sequence[list[str]], batch_size: int, run: Callable[[list[list[str]]], Sequence[Float32Array]]
 ) -> Iterator[Float32Array]:
-    """`run` over batches of sentences of like length; its arrays come out in the order of the sentences."""
-    for start in range(0, len(sentences), _WINDOW * batch):
-        window = sentences[start : start + _WINDOW * batch]
+    """Run batches of sentences of similar length, and return the arrays in the order of the sentences."""
+    for start in range(0, len(sentences), _WINDOW * batch_size):
+        window = sentences[start : start + _WINDOW * batch_size]
         order = sorted(range(len(window)), key=lambda row: len(window[row]))
-        found: dict[int, Float32Array] = {}
-        for first in range(0, len(window), batch):
-            rows = order[first : first + batch]
-            found.update(zip(rows, run([window[row] for row in rows]), strict=True))
+        arrays: dict[int, Float32Array] = {}
+        for first in range(0, len(window), batch_size):
+            rows = order[first : first + batch_size]
+            arrays.update(zip(rows, run([window[row] for row in rows]), strict=True))
         for row in range(len(window)):
-            yield found.pop(row)
+            yield arrays.pop(row)
 
 
-def of_whole_words(embed: Encoder, language: str) -> Encoder:
-    """An encoder of given words, a treebank's for example, by a model that reads smaller ones (morphemes).
+def pool_morphemes(embed: Encoder, language: str) -> Encoder:
+    """Return an encoder of whole words for a model whose tokens are smaller, such as morphemes.
 
-    A word's vector is the mean of those that begin in it, or that of the one that runs on into it where none does.
+    A word's vector is the mean over the tokens that begin in the word. A word in which no token begins has the vector
+    of the token that extends into it.
     """
 
-    def encoder(sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
+    def encoder(sentences: Sequence[list[str]], /) -> Iterator[Float32Array]:
         split = [split_spans(" ".join(words), language) for words in sentences]
         arrays = encode(embed, [[span.word for span in spans] for spans in split])
         for words, spans, layers in zip(sentences, split, arrays, strict=True):
             starts = list(accumulate((len(word) + 1 for word in words[:-1]), initial=0))
-            owners = np.array([bisect_right(starts, span.start) - 1 for span in spans])  # rising
+            owners = np.array([bisect_right(starts, span.start) - 1 for span in spans])  # increasing
             firsts = np.searchsorted(owners, np.arange(len(words) + 1))
             pooled = np.empty((len(layers), len(words), layers.shape[2]), dtype=np.float32)
-            for place, (first, last) in enumerate(pairwise(firsts)):
+            for position, (first, last) in enumerate(pairwise(firsts)):
                 first = first if first < last else max(last - 1, 0)
-                pooled[:, place] = layers[:, first : max(last, first + 1)].mean(1, dtype=np.float32)
+                pooled[:, position] = layers[:, first : max(last, first + 1)].mean(1, dtype=np.float32)
             yield pooled
 
     return encoder
-
-
-@dataclass(frozen=True)
-class WordInContext:
-    """A word in a sentence: `words[place]` is the word, or holds it (Korean by eojeol: with its particle)."""
-
-    words: list[str]
-    place: int
-
-
-def at_places(embed: Encoder, places: Sequence[WordInContext]) -> Iterator[Float32Array]:
-    """The vectors (L, D) of each word that is pointed at."""
-    arrays = encode(embed, [place.words for place in places])
-    for place, layers in zip(places, arrays, strict=True):
-        yield layers[:, place.place]
-
-
-def pair_cosines(embed: Encoder, pairs: Sequence[tuple[WordInContext, WordInContext]]) -> Cosines:  # (L, N)
-    """The cosine of the two words of each pair, by layer, without rounding errors; 0 where one has no vector."""
-    vectors = at_places(embed, [place for pair in pairs for place in pair])
-    cosines = [np.einsum("ld,ld->l", unit_vectors(first), unit_vectors(next(vectors))) for first in vectors]
-    # Equal words have equal vectors in a layer without context: rounding must not rank them.
-    return np.round(np.stack(cosines, axis=1).astype(np.float64), DIGITS)
-
-
-def as_near_as_nearest(cosines: Float32Array) -> npt.NDArray[np.bool_]:
-    """Which candidates (the last axis) are the nearest, but for rounding."""
-    near: npt.NDArray[np.bool_] = cosines >= cosines.max(-1, keepdims=True) - ROUNDING
-    return near

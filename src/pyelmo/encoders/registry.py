@@ -1,12 +1,10 @@
-"""Encoders by name: whatever turns words into vectors -> one protocol, with a name to show and names for its layers.
+"""Encoders by name.
 
-    en, MODEL                     an ELMo: all that pyelmo.load takes
-    vectors.txt, vectors.bin      static vectors: a word has one, whatever stands around it
-    cove:WEIGHTS+VECTORS          CoVe: the encoder of a translator over static vectors
-    transformers:FOLDER or ID     a transformers model (the extra `transformers`); a folder of one needs no prefix
-    NAME=...                      any of these under a name of its own
-
-L layers, T tokens, D vector.
+en, MODEL                     an ELMo model: a bundled name, or any path or Hub id that pyelmo.load accepts
+vectors.txt, vectors.bin      static word vectors
+cove:WEIGHTS+VECTORS          CoVe: the encoder of a translation model over static vectors
+transformers:FOLDER or ID     a transformers model (extra `transformers`); a folder needs no prefix
+NAME=...                      any of these, shown under the name NAME
 """
 
 from __future__ import annotations
@@ -14,14 +12,13 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pyelmo.arrays import Float32Array
-from pyelmo.embed.embedder import Precision, load
-from pyelmo.encoders import static
-from pyelmo.encoders.base import Loaded, of_whole_words
+from pyelmo.embed.embedder import Precision
+from pyelmo.encoders import elmo, static
+from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import InputError
 from pyelmo.files import sha256
 from pyelmo.formats import bundled, resolve
@@ -32,81 +29,101 @@ _NAMED = re.compile(r"([^/\\:+=]+)=(.+)")
 _KIND = re.compile(r"(elmo|vectors|cove|transformers):(.+)")
 
 
-class NamedEncoder:
-    """An encoder with what identifies it; its weights are read when they are first needed."""
-
-    def __init__(self, name: str, facts: dict[str, Any], read: Callable[[], Loaded]) -> None:
-        self.name, self.facts, self._read = name, facts, read
-
-    def __repr__(self) -> str:
-        return f"NamedEncoder({self.name!r})"
-
-    @functools.cached_property
-    def loaded(self) -> Loaded:
-        return self._read()
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        return self.loaded.layers
-
-    def __call__(self, sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
-        """The arrays (L, T, D) of sentences of whole words, as treebanks and word lists give them."""
-        embed = self.loaded.embed
-        if self.loaded.split == "ko-morph":
-            embed = of_whole_words(embed, "ko-morph")
-        yield from embed(sentences)
-
-    def of_own_words(self, sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
-        """The same for sentences that were split as the encoder's own text was (`loaded.split`)."""
-        yield from self.loaded.embed(sentences)
-
-
 def open_encoder(
-    text: str, *, device: str = "cpu", precision: Precision = "float32", language: str | None = None
+    source: str, *, device: str = "cpu", precision: Precision = "float32", language: str | None = None
 ) -> NamedEncoder:
-    """An encoder by its name (see above). `precision` and `language` are those of `pyelmo.load`, for an ELMo."""
-    named = _NAMED.fullmatch(text)
-    name, text = named.groups() if named else (None, text)
-    kind, place = _kind(text)
-    if kind == "elmo":
-        path = resolve.locate(place)
-        facts = {**identity(path), "precision": precision}
-        read = functools.partial(_read_elmo, path, device, precision, language)
-        return NamedEncoder(name or (place if place in bundled.bundled_names() else path.stem), facts, read)
-    if kind == "vectors":
-        path = existing(place)
-        return NamedEncoder(name or path.stem, _exact(path), functools.partial(static.read, path))
-    if kind == "cove":
-        from pyelmo.encoders import cove
+    """Open an encoder by name. Its weights are read at the first use.
 
-        weights, plus, vectors = place.partition("+")
-        if not plus:
-            raise InputError(f"cove:{place}: expected cove:WEIGHTS+VECTORS, the published weights and GloVe's vectors")
-        facts = {**_exact(existing(weights)), "vectors": identity(existing(vectors))}
-        read = functools.partial(cove.read, Path(weights), Path(vectors), device)
-        return NamedEncoder(name or "CoVe", facts, read)
+    Args:
+        source: An ELMo model (a bundled name, a path or a Hub id), a file of static vectors, `cove:WEIGHTS+VECTORS` or
+            `transformers:FOLDER`. `NAME=` before it sets the encoder's name. A prefix `elmo:` or `vectors:` sets the
+            kind where the file name does not show it.
+        device: The device of the computation, such as "cpu" or "cuda".
+        precision: The precision of an ELMo model: "float32", "int8" (CPU) or "bfloat16" (GPU).
+        language: The rules that split text into the words of an ELMo model, such as "en" or "ko-morph" (default: those
+            of the model).
+
+    Returns:
+        The encoder, which is called with tokenised sentences.
+
+    Raises:
+        NotFoundError: The file or the model does not exist.
+        InputError: The name of a CoVe encoder does not consist of two files.
+
+    Example:
+        >>> from pyelmo.encoders import open_encoder
+        >>> encoder = open_encoder("en")
+        >>> encoder.layers
+        ('token', 'LSTM 1', 'LSTM 2')
+        >>> [vectors.shape for vectors in encoder([["A", "bank", "account"], ["Hello"]])]
+        [(3, 3, 768), (3, 1, 768)]
+    """
+    named = _NAMED.fullmatch(source)
+    name, source = named.groups() if named else (None, source)
+    kind, source = _kind(source)
+    if kind == "elmo":
+        path = resolve.locate(source)
+        facts = {**identity(path), "precision": precision}
+        read = functools.partial(elmo.read, path, device, precision, language)
+        return NamedEncoder(name or (source if source in bundled.bundled_names() else path.stem), facts, read)
+    if kind == "vectors":
+        path = existing(source)
+        return NamedEncoder(name or path.stem, _float32(path), functools.partial(static.read, path))
+    if kind == "cove":
+        return _open_cove(name or "CoVe", source, device)
     from pyelmo.encoders import transformer
 
-    facts = _exact(Path(place)) if Path(place).exists() else {"model": place, "precision": "float32"}
-    return NamedEncoder(name or Path(place).name, facts, functools.partial(transformer.read, place, device))
+    facts = _float32(Path(source)) if Path(source).exists() else {"model": source, "precision": "float32"}
+    return NamedEncoder(name or Path(source).name, facts, functools.partial(transformer.read, source, device))
 
 
-def open_encoders(texts: Sequence[str], **options: Any) -> list[NamedEncoder]:
-    """Several, each under another name."""
-    opened = [open_encoder(text, **options) for text in texts]
-    for text, encoder in zip(texts, opened, strict=True):
-        if sum(other.name == encoder.name for other in opened) > 1:
-            raise InputError(f"two encoders are called {encoder.name!r}; give one another name: NAME={text}")
-    return opened
+def _open_cove(name: str, source: str, device: str) -> NamedEncoder:
+    from pyelmo.encoders import cove
+
+    weights, plus, vectors = source.partition("+")
+    if not plus:
+        raise InputError(f"cove:{source}: expected cove:WEIGHTS+VECTORS, the published weights and GloVe vectors")
+    facts = {**_float32(existing(weights)), "vectors": identity(existing(vectors))}
+    return NamedEncoder(name, facts, functools.partial(cove.read, Path(weights), Path(vectors), device))
 
 
-def _kind(text: str) -> tuple[str, str]:
-    if match := _KIND.fullmatch(text):
+def open_encoders(
+    sources: Sequence[str], *, device: str = "cpu", precision: Precision = "float32", language: str | None = None
+) -> list[NamedEncoder]:
+    """Open several encoders, each under its own name.
+
+    Args:
+        sources: The encoders, as for `open_encoder`.
+        device: The device of the computation, such as "cpu" or "cuda".
+        precision: The precision of ELMo models.
+        language: The rules that split text into the words of an ELMo model (default: those of the model).
+
+    Returns:
+        The encoders, in the same order.
+
+    Raises:
+        NotFoundError: A file or a model does not exist.
+        InputError: Two encoders have the same name.
+
+    Example:
+        >>> from pyelmo.encoders import open_encoders
+        >>> open_encoders(["en", "quantised=en"], precision="int8")
+        [NamedEncoder('en'), NamedEncoder('quantised')]
+    """
+    encoders = [open_encoder(source, device=device, precision=precision, language=language) for source in sources]
+    for source, encoder in zip(sources, encoders, strict=True):
+        if sum(other.name == encoder.name for other in encoders) > 1:
+            raise InputError(f"two encoders have the name {encoder.name!r}. Rename one of them: NAME={source}")
+    return encoders
+
+
+def _kind(source: str) -> tuple[str, str]:
+    if match := _KIND.fullmatch(source):
         return match[1], match[2]
-    path = Path(text)
+    path = Path(source)
     if path.suffix in _VECTOR_FILES and not path.is_dir():
-        return "vectors", text
-    return "transformers" if _is_transformers(path) else "elmo", text
+        return "vectors", source
+    return "transformers" if _is_transformers(path) else "elmo", source
 
 
 def _is_transformers(path: Path) -> bool:
@@ -117,18 +134,11 @@ def _is_transformers(path: Path) -> bool:
 
 
 def identity(path: Path) -> dict[str, Any]:
-    """The name of a model and the checksums of its files; a card may change."""
+    """Return the name of a model and the checksums of its files, without its model card, which may change."""
     files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else path.parent.glob(f"{path.name}.*")
-    kept = [file for file in files if file.is_file() and file.suffix != ".md"]
-    return {"model": path.name, "sha256": {file.name: sha256(file) for file in kept}}
+    weights = [file for file in files if file.is_file() and file.suffix != ".md"]
+    return {"model": path.name, "sha256": {file.name: sha256(file) for file in weights}}
 
 
-def _exact(path: Path) -> dict[str, Any]:
+def _float32(path: Path) -> dict[str, Any]:
     return {**identity(path), "precision": "float32"}
-
-
-def _read_elmo(path: Path, device: str, precision: Precision, language: str | None) -> Loaded:
-    embedder = load(path, device=device, precision=precision, language=language)
-    layers = ("token", *(f"LSTM {number}" for number in range(1, embedder.config.layers)))
-    split = language or embedder.pretrained.language
-    return Loaded(embed=embedder.stream, layers=layers, split=split, embedder=embedder)

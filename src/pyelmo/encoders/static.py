@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyelmo.encoders.base import Loaded
+from pyelmo.encoders.base import LoadedEncoder
 from pyelmo.vectors.static import StaticVectors
 
 
 def read_vectors(path: Path) -> StaticVectors:
-    """The vectors of a file; a word that it lacks is looked up in small letters, as many files have no others."""
+    """Read vectors; an out-of-vocabulary word is looked up in lower case, because many files hold no upper case."""
     return StaticVectors.load(path, lower_unknown=True)
 
 
-def read(path: Path) -> Loaded:
-    """The encoder of a file of vectors."""
+def read(path: Path) -> LoadedEncoder:
+    """Read a file of static vectors."""
     vectors = read_vectors(path)
-    return Loaded(embed=vectors, layers=("word",), knows=lambda word: vectors.vector(word) is not None)
+    return LoadedEncoder(embed=vectors, layers=("word",), knows=lambda word: vectors.vector(word) is not None)

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import ROUNDING, Encoder, encode
+from pyelmo.encoders.base import Encoder, encode
 from pyelmo.errors import InputError
+from pyelmo.probes.in_context import ROUNDING
 from pyelmo.probes.wsd_data import WsdSentence, lemma_of
 from pyelmo.vectors.static import unit_vectors
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from pyelmo import plots
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Cosines, Encoder, WordInContext, at_places
+from pyelmo.encoders.base import Encoder
 from pyelmo.errors import InputError, missing_extra
 from pyelmo.files import atomic_path
+from pyelmo.probes.in_context import Cosines, WordInContext, vectors_in_context
 from pyelmo.probes.senses import read_marks
 from pyelmo.vectors.static import unit_vectors
 
@@ -50,7 +51,7 @@ class Exploration:
 def marked(place: WordInContext) -> str:
     """The sentence with its word between asterisks."""
     words = list(place.words)
-    words[place.place] = f"*{words[place.place]}*"
+    words[place.position] = f"*{words[place.position]}*"
     return " ".join(words)
 
 
@@ -76,7 +77,7 @@ def find_places(sentences: Sequence[str], language: str) -> list[WordInContext]:
 
 def explore(embed: Encoder, places: list[WordInContext], layer: int | None, title: str) -> Exploration:
     """The occurrences in one layer, or in the mean of the layers (None)."""
-    layers = np.stack(list(at_places(embed, places)), axis=1)  # (L, N, D)
+    layers = np.stack(list(vectors_in_context(embed, places)), axis=1)  # (L, N, D)
     if layer is not None and not -len(layers) <= layer < len(layers):
         raise InputError(f"layer {layer} is not there; the encoder has layers 0 to {len(layers) - 1}")
     vectors = layers.mean(0) if layer is None else layers[layer]
@@ -113,7 +114,7 @@ def check_ending(path: Path) -> None:
 
 
 def _label(place: WordInContext) -> str:
-    return " ".join(place.words[max(place.place - _AROUND, 0) : place.place + _AROUND + 1])
+    return " ".join(place.words[max(place.position - _AROUND, 0) : place.position + _AROUND + 1])
 
 
 def _points(found: Exploration) -> list[tuple[float, float]]:
@@ -132,7 +133,7 @@ def _html(found: Exploration) -> str:
         cells = "".join(f"<td style='background:rgba(27,108,168,{max(c, 0):.2f})'>{c:.2f}</td>" for c in cosines)
         before, word, after = (
             escape(" ".join(part)) for part in (
-                place.words[: place.place], [place.words[place.place]], place.words[place.place + 1 :]
+                place.words[: place.position], [place.words[place.position]], place.words[place.position + 1 :]
             )
         )  # fmt: skip
         rows.append(f"<tr><th>{number}</th>{cells}<td class='text'>{before} <b>{word}</b> {after}</td></tr>")

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pyelmo.encoders.base import Cosines, Encoder, WordInContext, pair_cosines
+from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError
+from pyelmo.probes.in_context import Cosines, WordInContext, pair_cosines
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
 PAIRS = 2003  # as published

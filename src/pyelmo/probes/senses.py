@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Encoder, WordInContext, as_near_as_nearest, at_places
+from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.probes.in_context import WordInContext, is_nearest, vectors_in_context
 from pyelmo.text.lines import numbered_lines
 from pyelmo.text.tokens import split_spans
 from pyelmo.vectors.static import unit_vectors
@@ -109,7 +110,7 @@ def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
     """
     if not occurrences:
         raise InputError("the list of words with two senses is empty")
-    layers = np.stack(list(at_places(embed, occurrences)), axis=1)  # (L, N, D)
+    layers = np.stack(list(vectors_in_context(embed, occurrences)), axis=1)  # (L, N, D)
     mixes = [layers.mean(0), *([layers[-1] - layers[-2]] if len(layers) > 1 else [])]
     kinds = np.concatenate([layers, mixes])  # (L + 2, N, D)
     groups: dict[str, list[int]] = defaultdict(list)
@@ -140,4 +141,4 @@ def _nearest_others(vectors: Float32Array) -> npt.NDArray[np.bool_]:  # (L, N, D
     cosines = scaled @ scaled.transpose(0, 2, 1)
     itself = np.arange(cosines.shape[1])
     cosines[:, itself, itself] = -np.inf
-    return as_near_as_nearest(cosines)
+    return is_nearest(cosines)

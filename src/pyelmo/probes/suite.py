@@ -19,8 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Encoder
-from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.encoders.base import Encoder, NamedEncoder
 from pyelmo.errors import InputError, NotFoundError
 from pyelmo.files import sha256
 from pyelmo.probes import pos, scws, senses, typos, wic, wsd, wsd_data
@@ -126,8 +125,8 @@ def find_scws(encoder: NamedEncoder, path: Path) -> Figures:
 
 
 def find_senses(encoder: NamedEncoder, language: str, held_out: bool) -> Figures:
-    occurrences = senses.listed(language, held_out=held_out, split=encoder.loaded.split)
-    return _named(encoder, senses.evaluate(_shown(encoder.of_own_words), occurrences))
+    occurrences = senses.listed(language, held_out=held_out, split=encoder.loaded.language)
+    return _named(encoder, senses.evaluate(_shown(encoder.embed_own_tokens), occurrences))
 
 
 def find_typos(encoder: NamedEncoder, language: str, text: Path | None, seed: int) -> Figures:

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Encoder, WordInContext, as_near_as_nearest, at_places
+from pyelmo.encoders.base import Encoder
 from pyelmo.errors import InputError
+from pyelmo.probes.in_context import WordInContext, is_nearest, vectors_in_context
 from pyelmo.vectors.static import unit_vectors
 
 KINDS = ("swap", "drop", "double", "neighbour")
@@ -120,7 +121,7 @@ def _keys_beside(key: str, rows: Sequence[str]) -> list[str]:
 def evaluate(embed: Encoder, typos: Sequence[Typo], *, knows: Callable[[str], bool] | None = None) -> TyposResult:
     """`knows` says which words have a vector, for an encoder whose vocabulary ends somewhere."""
     knows = knows or (lambda word: True)
-    kept = [typo for typo in typos if knows(typo.right.words[typo.right.place])]
+    kept = [typo for typo in typos if knows(typo.right.words[typo.right.position])]
     if not kept:
         raise InputError("no word to misspell: no sentence has one of four letters (three syllables) with a vector")
     rights: dict[
@@ -129,17 +130,19 @@ def evaluate(embed: Encoder, typos: Sequence[Typo], *, knows: Callable[[str], bo
     for typo in kept:
         rights.setdefault(_key(typo.right), typo.right)
     rows = {key: row for row, key in enumerate(rights)}
-    right = np.stack([unit_vectors(vector) for vector in at_places(embed, list(rights.values()))], axis=1)  # (L, R, D)
-    names = np.array([place.words[place.place] for place in rights.values()])
+    right = np.stack(
+        [unit_vectors(vector) for vector in vectors_in_context(embed, list(rights.values()))], axis=1
+    )  # (L, R, D)
+    names = np.array([place.words[place.position] for place in rights.values()])
     own = np.array([rows[_key(typo.right)] for typo in kept])
-    known = np.array([knows(typo.wrong.words[typo.wrong.place]) for typo in kept])
+    known = np.array([knows(typo.wrong.words[typo.wrong.position]) for typo in kept])
     cosine = np.zeros((len(right), len(kept)))
     found = np.zeros(cosine.shape, dtype=bool)
-    for number, vector in enumerate(at_places(embed, [typo.wrong for typo in kept])):
+    for number, vector in enumerate(vectors_in_context(embed, [typo.wrong for typo in kept])):
         cosines = _cosines(right, unit_vectors(vector))  # (L, R)
         cosine[:, number] = cosines[:, own[number]]
         same = names == names[own[number]]
-        nearest = as_near_as_nearest(cosines)
+        nearest = is_nearest(cosines)
         found[:, number] = known[number] & (nearest & same).any(1) & ~(nearest & ~same).any(1)
     kinds = np.array([typo.kind for typo in kept])
     chosen = {"all": np.ones(len(kept), dtype=bool), **{kind: kinds == kind for kind in KINDS if kind in kinds}}
@@ -153,7 +156,7 @@ def evaluate(embed: Encoder, typos: Sequence[Typo], *, knows: Callable[[str], bo
 
 
 def _key(place: WordInContext) -> tuple[int, int]:
-    return id(place.words), place.place
+    return id(place.words), place.position
 
 
 def _cosines(right: Float32Array, vector: Float32Array) -> Float32Array:

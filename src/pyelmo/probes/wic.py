@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.encoders.base import Cosines, Encoder, WordInContext, pair_cosines
+from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError
+from pyelmo.probes.in_context import Cosines, WordInContext, pair_cosines
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
 PAIRS = {"train": 5428, "dev": 638, "test": 1400}  # as published
@@ -61,7 +62,7 @@ def read_wic(data: str | Path) -> list[WicPair]:
         if len(found) != 2 or not all(place.isdecimal() for place in found):
             raise FormatError(f"{where}: expected two places like 2-5, got {places[:20]!r}")
         first, second = (WordInContext(text.split(), int(place)) for text, place in zip(sentences, found, strict=True))
-        if first.place >= len(first.words) or second.place >= len(second.words):
+        if first.position >= len(first.words) or second.position >= len(second.words):
             raise FormatError(f"{where}: a place of {places} is beyond its sentence")
         if number > len(gold) or gold[number - 1] not in ("T", "F"):
             raise FormatError(f"{where}: line {number} of {name}.gold.txt is neither T nor F")

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Encoder, as_near_as_nearest, encode
+from pyelmo.encoders.base import Encoder, encode
 from pyelmo.errors import InputError
+from pyelmo.probes.in_context import is_nearest
 from pyelmo.probes.wsd_data import Instance, Lemma, WsdSentence, lemma_of
 from pyelmo.vectors.static import unit_vectors
 
@@ -52,7 +53,7 @@ class SenseVectors:
         """
         rows = self.rows[lemma]
         cosines = np.einsum("lsd,ld->ls", self.vectors[:, rows], unit_vectors(vector))
-        return [self.keys[rows[best]] for best in as_near_as_nearest(cosines).argmax(1)]
+        return [self.keys[rows[best]] for best in is_nearest(cosines).argmax(1)]
 
 
 def evaluate(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pyelmo.encoders.base import Loaded
-from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
 from pyelmo.errors import InputError
 from pyelmo.tasks.harness.layer_cache import cached, live
 
@@ -25,7 +24,7 @@ def counting(seen: list[list[str]], *, name: str = "m", scale: float = 1.0) -> N
             lengths, places = np.array([len(word) for word in words]), np.arange(len(words))
             yield scale * np.stack([np.stack([row] * 3, -1) for row in (lengths, places)]).astype(np.float32)
 
-    return NamedEncoder(name, {"model": name}, lambda: Loaded(embed=embed, layers=("one", "two")))
+    return NamedEncoder(name, {"model": name}, lambda: LoadedEncoder(embed=embed, layers=("one", "two")))
 
 
 def open_cache(tmp_path, seen, **options):
@@ -76,7 +75,7 @@ def test_a_stopped_embedding_leaves_nothing(tmp_path):
         yield np.zeros((1, 2, 3), np.float32)
         raise KeyboardInterrupt
 
-    broken = NamedEncoder("m", {"model": "m"}, lambda: Loaded(embed=embed, layers=("one",)))
+    broken = NamedEncoder("m", {"model": "m"}, lambda: LoadedEncoder(embed=embed, layers=("one",)))
     with pytest.raises(KeyboardInterrupt):
         cached(broken, SENTENCES, tmp_path / "cache", language="en", precision="float16")
     assert not list((tmp_path / "cache").iterdir())

@@ -20,7 +20,7 @@ from support import make_embedder
 from task_support import plan
 
 import pyelmo
-from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.files import locked
 from pyelmo.recipes import read_settings, recipe_names

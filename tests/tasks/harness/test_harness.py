@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import InputError
 from pyelmo.tasks import load
 from pyelmo.tasks.compare import comparison

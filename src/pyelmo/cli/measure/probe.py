@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import tempfile
 
-    from pyelmo.encoders.registry import open_encoders
+    from pyelmo.encoders import open_encoders
     from pyelmo.probes import report
     from pyelmo.probes.figures import begin, measure
     from pyelmo.provenance import plain_command, versions

@@ -35,16 +35,16 @@ def run(args: argparse.Namespace) -> None:
 
         check_ending(args.output)
         check_output(args.output, force=args.force)
-    from pyelmo.encoders.registry import open_encoder
+    from pyelmo.encoders import open_encoder
     from pyelmo.probes.explore import explore, find_places, marked, write_map
 
     encoder = open_encoder(args.model, language=args.language, device=args.device)
-    places = find_places(args.sentences, args.language or encoder.loaded.split or "general")
-    words = ", ".join(dict.fromkeys(place.words[place.place] for place in places))
+    places = find_places(args.sentences, args.language or encoder.loaded.language or "general")
+    words = ", ".join(dict.fromkeys(place.words[place.position] for place in places))
     if layer is not None and layer >= len(encoder.layers):
         raise InputError(f"layer {layer} is not there; {encoder.name} has layers 0 to {len(encoder.layers) - 1}")
     name = "mean of the layers" if layer is None else encoder.layers[layer]
-    found = explore(encoder.of_own_words, places, layer, f"{words} ({encoder.name}, {name})")
+    found = explore(encoder.embed_own_tokens, places, layer, f"{words} ({encoder.name}, {name})")
     if args.json:
         print(json.dumps(found.facts(), indent=1, ensure_ascii=False))
     else:

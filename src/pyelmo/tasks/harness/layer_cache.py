@@ -22,8 +22,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from pyelmo.encoders.base import encode
-from pyelmo.encoders.registry import NamedEncoder
+from pyelmo.encoders.base import NamedEncoder, encode
 from pyelmo.errors import FormatError, InputError, OutputError
 from pyelmo.files import atomic_path, sha256
 from pyelmo.tasks.harness.task import Words
@@ -121,8 +120,8 @@ def _rounded(array: npt.NDArray[np.float32], precision: str) -> npt.NDArray[Any]
 
 def _arrays(encoder: NamedEncoder, language: str, sentences: Sequence[Words]) -> Iterable[npt.NDArray[np.float32]]:
     """(L, T, D) each. Text that was split as the encoder's own is not split further."""
-    own = encoder.loaded.split == language
-    return encode(encoder.of_own_words if own else encoder, [list(words) for words in sentences])
+    own = encoder.loaded.language == language
+    return encode(encoder.embed_own_tokens if own else encoder, [list(words) for words in sentences])
 
 
 def _checksum(sentences: Sequence[Words]) -> str:

@@ -20,7 +20,8 @@ from tqdm import tqdm
 
 from pyelmo.config import from_dict, to_dict
 from pyelmo.embed.embedder import Embedder
-from pyelmo.encoders.registry import NamedEncoder, identity, open_encoder
+from pyelmo.encoders.base import NamedEncoder
+from pyelmo.encoders.registry import identity, open_encoder
 from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled

@@ -24,7 +24,8 @@ import torch
 
 from pyelmo.config import to_dict
 from pyelmo.embed.embedder import Embedder
-from pyelmo.encoders.registry import NamedEncoder, identity
+from pyelmo.encoders.base import NamedEncoder
+from pyelmo.encoders.registry import identity
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import entries, locked, sha256, write_text
 from pyelmo.provenance import versions
@@ -236,7 +237,7 @@ def _open_tuned(source: str, language: str, device: str) -> Embedder:
     loaded = open_task_encoder(source, device).loaded
     if loaded.embedder is None:
         raise InputError(f"{source}: is no ELMo, and no other encoder can be trained with the network")
-    if loaded.split == "ko-morph" != language:
+    if loaded.language == "ko-morph" != language:
         raise InputError(f"{source}: reads morphemes; to train it, read the data so too: --set data.language=ko-morph")
     return loaded.embedder
 

@@ -1,0 +1,49 @@
+"""Words in their sentences: their vectors, their cosines, and which of several are the nearest.
+
+L layers, N words or pairs of words, D vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Encoder, encode
+from pyelmo.vectors.static import unit_vectors
+
+Cosines = npt.NDArray[np.floating]
+DIGITS = 5
+ROUNDING = 10**-DIGITS  # cosines of float32 vectors that differ by less are equal
+
+
+@dataclass(frozen=True)
+class WordInContext:
+    """A word in a sentence: `words[position]` is the word, or contains it (a Korean eojeol with its particle)."""
+
+    words: list[str]
+    position: int
+
+
+def vectors_in_context(embed: Encoder, occurrences: Sequence[WordInContext]) -> Iterator[Float32Array]:
+    """Return the vectors (L, D) of each word."""
+    arrays = encode(embed, [occurrence.words for occurrence in occurrences])
+    for occurrence, layers in zip(occurrences, arrays, strict=True):
+        yield layers[:, occurrence.position]
+
+
+def pair_cosines(embed: Encoder, pairs: Sequence[tuple[WordInContext, WordInContext]]) -> Cosines:  # (L, N)
+    """Return the rounded cosine of each pair of words by layer; it is 0 for a word without a vector."""
+    vectors = vectors_in_context(embed, [occurrence for pair in pairs for occurrence in pair])
+    cosines = [np.einsum("ld,ld->l", unit_vectors(first), unit_vectors(next(vectors))) for first in vectors]
+    # In a layer without context, equal words have equal vectors: rounding errors must not rank them.
+    return np.round(np.stack(cosines, axis=1).astype(np.float64), DIGITS)
+
+
+def is_nearest(cosines: Float32Array) -> npt.NDArray[np.bool_]:
+    """Mark the candidates (last axis) that are as near as the nearest, up to rounding errors."""
+    nearest: npt.NDArray[np.bool_] = cosines >= cosines.max(-1, keepdims=True) - ROUNDING
+    return nearest
