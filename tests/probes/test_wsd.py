@@ -216,9 +216,9 @@ def test_nothing_to_learn_from_or_to_test_is_an_error():
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (lambda sentences: [], "gave 0 arrays for 1 sentences"),
-        (lambda sentences: [np.zeros((2, 3, 4), np.float32)], "an array .2, 3, 4. for sentence 0 of 1 words"),
-        (lambda sentences: [*made_up(sentences), *made_up(sentences)], "gave more than 1 arrays"),
+        (lambda sentences: [], "returned 0 arrays for 1 sentences"),
+        (lambda sentences: [np.zeros((2, 3, 4), np.float32)], "an array of shape .2, 3, 4. for sentence 0 of 1 words"),
+        (lambda sentences: [*made_up(sentences), *made_up(sentences)], "returned more than 1 arrays"),
     ],
 )
 def test_an_encoder_that_does_not_fit_its_sentences_is_refused(broken, message):
