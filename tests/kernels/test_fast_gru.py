@@ -63,7 +63,7 @@ def test_a_layer_is_torchs_own():
     mask = torch.tensor([[6], [3], [1]], device=DEVICE) > torch.arange(6, device=DEVICE)
     with plain_only():
         plain = layer(inputs, mask)
-    fast = layer.both_ways(inputs, mask, fast_gru_recurrence)
+    fast = layer.run_recurrence(inputs, mask, fast_gru_recurrence)
     assert torch.allclose(fast, plain, atol=1e-3)  # cuDNN's products are of TF32
     weights = [*layer.parameters()]
     for one, other in zip(gradients([fast], weights), gradients([plain], weights), strict=True):

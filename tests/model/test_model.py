@@ -1,4 +1,4 @@
-"""The biLM and what a task network holds."""
+"""The biLM, its mixes and the `Elmo` module."""
 
 from __future__ import annotations
 
@@ -120,22 +120,22 @@ def test_the_penalty_is_lambda_times_the_square_of_the_weights():
     assert mix.penalty().item() == pytest.approx(0.009)
 
 
-def test_token_norm_does_not_depend_on_company_and_batch_norm_does(tiny):
+def test_token_norm_does_not_depend_on_the_batch_and_batch_norm_does(tiny):
     def mixed(kind, sentences):
         elmo = Elmo(tiny.bilm, layer_norm=kind, dropout=0.0)
         return elmo(tiny.batch(sentences)).representations[0][0, :2]
 
-    alone, company = [SENTENCES[1]], [SENTENCES[1], SENTENCES[0]]
-    torch.testing.assert_close(mixed("token", alone), mixed("token", company), atol=1e-5, rtol=0)
-    assert (mixed("batch", alone) - mixed("batch", company)).abs().max() > 1e-3
+    alone, together = [SENTENCES[1]], [SENTENCES[1], SENTENCES[0]]
+    torch.testing.assert_close(mixed("token", alone), mixed("token", together), atol=1e-5, rtol=0)
+    assert (mixed("batch", alone) - mixed("batch", together)).abs().max() > 1e-3
 
 
-def test_elmo_gives_one_tensor_a_mix_with_or_without_marks(tiny):
+def test_elmo_gives_one_tensor_a_mix_with_or_without_boundary_tokens(tiny):
     output = tiny.elmo(mixes=2)(tiny.batch(SENTENCES))
     assert [tuple(values.shape) for values in output.representations] == [(3, 5, 16)] * 2
     assert output.mask.sum(1).tolist() == [5, 2, 0]
     assert (output.representations[0][2] == 0).all()
-    kept = tiny.elmo(keep_marks=True)(tiny.batch(SENTENCES))
+    kept = tiny.elmo(keep_boundaries=True)(tiny.batch(SENTENCES))
     assert kept.mask.sum(1).tolist() == [7, 4, 2]
 
 

@@ -74,7 +74,7 @@ class Elmo(nn.Module):
             raise InputError("this model reads words, not characters: use pyelmo.load")
         self._elmo = model.Elmo(
             bilm, mixes=num_output_representations, dropout=dropout, trainable=requires_grad,
-            keep_marks=keep_sentence_boundaries, layer_norm="batch" if do_layer_norm else None,
+            keep_boundaries=keep_sentence_boundaries, layer_norm="batch" if do_layer_norm else None,
             weights=scalar_mix_parameters, trainable_mix=scalar_mix_parameters is None,
         )  # fmt: skip
         self._stateful = stateful
@@ -178,8 +178,8 @@ class ElmoEmbedder:
         with torch.inference_mode():
             layers = bilm(self._embedder.batch(batch), _first_rows(bilm, self._state, len(batch)))
             self._state = _replace_rows(self._state, layers.state)
-            values = torch.stack([model.drop_marks(layer, layers.mask) for layer in layers.values], 1)
-        return values, model.marks_dropped(layers.mask)
+            values = torch.stack([model.drop_boundaries(layer, layers.mask) for layer in layers.values], 1)
+        return values, model.mask_without_boundaries(layers.mask)
 
     def embed_sentence(self, sentence: list[str]) -> npt.NDArray[np.float32]:
         """(L, T, D)."""

@@ -1,6 +1,13 @@
-"""The biLM: words -> token vectors -> every layer's view of them, forwards and backwards.
+"""The bidirectional language model (section 3.1 of the paper): words -> token vectors -> the layers of each token.
 
-U distinct words, C symbols a word, B sentences, T tokens, P size of one direction, N directions, L LSTM layers.
+It maximises the log likelihood of both directions, which share the token encoder and the softmax:
+
+    sum_k  log p(t_k | t_1, ..., t_k-1) + log p(t_k | t_k+1, ..., t_K)
+
+Each token k has 2L + 1 representations R_k = {x_k, h_forward_k,j, h_backward_k,j | j = 1, ..., L}, here as L + 1 layers
+h_k,j = [h_forward_k,j, h_backward_k,j] with h_k,0 = [x_k, x_k].
+
+U distinct words, C symbols of a word, B sentences, T tokens, P size of one direction, N directions, L LSTM layers.
 """
 
 from __future__ import annotations
@@ -16,41 +23,61 @@ from pyelmo.model.char_cnn import CharCNN
 from pyelmo.model.lstm import LstmStack, State
 from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
 
-# Without gradients every product has a multiple of this many rows. Matrix libraries take other paths, which round
-# otherwise, for a few odd rows; with full ones a row's result does not depend on how many others there are.
+# Without gradients, every matrix product has a multiple of this many rows. Matrix libraries round differently for
+# other row counts; with this multiple, the result of a row does not depend on the size of the batch.
 ROWS = 8
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences with their marks, as the distinct words among them and where each stands."""
+    """Sentences with boundary tokens: the distinct words, and the index of the word at each position."""
 
-    chars: Tensor | None  # (U, C) symbol ids, for a model that reads characters
-    words: Tensor | None  # (U,) word numbers, for a model that reads words
-    index: Tensor  # (B, T) which of the U words
-    mask: Tensor  # (B, T) bool, true for the first tokens of each row
+    chars: Tensor | None  # (U, C) symbol ids, if the model reads characters
+    words: Tensor | None  # (U,) word ids, if the model reads words
+    index: Tensor  # (B, T) index among the U words
+    mask: Tensor  # (B, T) bool, true for the tokens and false for the padding after them
 
     def to(self, device: torch.device | str) -> Batch:
+        """Return the batch on another device."""
         moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}
         return replace(self, **moved)
 
 
 @dataclass(frozen=True)
 class Layers:
-    """The token layer and each LSTM layer; a token's vector is [forward, backward], zero where the mask is false."""
+    """The token layer and each LSTM layer; a vector is [forward, backward], and 0 where the mask is false."""
 
     values: Tensor  # (L + 1, B, T, N * P)
     mask: Tensor  # (B, T)
     state: State
 
     def split(self, directions: int = 2) -> Tensor:
-        """The 2L + 1 representations of the paper: the token, then forward and backward of each layer (., B, T, P)."""
-        parts = torch.stack(self.values.chunk(directions, -1), 1)  # (L + 1, N, B, T, P)
-        return torch.cat([parts[0, :1], parts[1:].flatten(0, 1)])
+        """Return the 2L + 1 representations R_k (2L + 1, B, T, P): the token, then each layer's two directions."""
+        halves = torch.stack(self.values.chunk(directions, -1), 1)  # (L + 1, N, B, T, P)
+        return torch.cat([halves[0, :1], halves[1:].flatten(0, 1)])
 
 
 class BiLM(nn.Module):
-    """Token encoder and softmax shared by the directions, LSTMs apart. Building one reads no file."""
+    """The bidirectional language model, with random weights; `pyelmo.load` reads a trained one.
+
+    The directions share the token encoder and the softmax, and have LSTMs of their own.
+
+    Args:
+        config: Sizes and kinds of all modules.
+        dropout: Dropout on the input of each LSTM layer and on the output of the last one, in training mode.
+
+    Example:
+        >>> import torch
+        >>> from pyelmo import BiLM, ModelConfig
+        >>> from pyelmo.config import LstmConfig
+        >>> from pyelmo.model.bilm import Batch
+        >>> bilm = BiLM(ModelConfig(lstm=LstmConfig(cells=16, projection=8, layers=2)))
+        >>> chars = torch.randint(262, (3, 50))  # three distinct words
+        >>> index = torch.tensor([[0, 1, 2, 1]])  # a sentence of four tokens
+        >>> layers = bilm(Batch(chars, None, index, torch.ones(1, 4, dtype=torch.bool)))
+        >>> layers.values.shape  # layers, sentences, tokens, both directions
+        torch.Size([3, 1, 4, 16])
+    """
 
     def __init__(self, config: ModelConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -73,72 +100,85 @@ class BiLM(nn.Module):
             self.share_softmax()
 
     def share_softmax(self) -> None:
-        """Where the config says so, the softmax's weights are the word table itself: one parameter."""
+        """Make the weights of the softmax and the word embedding one parameter, if the config says so."""
         if self.config.softmax_shares_words and isinstance(self.softmax, Softmax) and self.words is not None:
             self.softmax.weight = self.words.weight
 
     def encode_words(self, chars: Tensor | None, words: Tensor | None) -> Tensor:  # (U, C), (U,) -> (U, P)
-        """Words without their context: the token layer."""
-        given = chars if words is None else words
-        if given is not None and not torch.is_grad_enabled():
-            padded = [None if ids is None else pad_rows(ids) for ids in (chars, words)]
-            return self._encode_words(*padded)[: len(given)]
+        """Return the token layer x_k: the vectors of words without their context."""
+        ids = chars if words is None else words
+        if ids is not None and not torch.is_grad_enabled():
+            return self._encode_words(*(None if rows is None else pad_rows(rows) for rows in (chars, words)))[
+                : len(ids)
+            ]
         return self._encode_words(chars, words)
 
     def _encode_words(self, chars: Tensor | None, words: Tensor | None) -> Tensor:
-        parts = []
+        inputs = []
         if self.words is not None:
-            assert words is not None, "this model reads words by number"
-            parts.append(self.words(words))
+            assert words is not None, "this model reads word ids"
+            inputs.append(self.words(words))
         if self.chars is not None:
             assert chars is not None, "this model reads characters"
-            parts.append(self.chars(chars))
-        features = torch.cat(parts, -1) if len(parts) > 1 else parts[0]
+            inputs.append(self.chars(chars))
+        features = torch.cat(inputs, -1) if len(inputs) > 1 else inputs[0]
         return features if self.projection is None else self.projection(features)
 
     def contextualise(self, tokens: Tensor, mask: Tensor, state: State | None = None) -> Layers:
-        """Token vectors (B, T, P) -> all layers, each sentence by itself unless `state` is given."""
+        """Return all layers of token vectors (B, T, P).
+
+        Every sentence starts from a zero state unless `state` has one; `mask` (B, T) is true for tokens.
+        """
         rows = len(tokens)
         if rows % ROWS and not torch.is_grad_enabled():
             if state is not None:
                 state = State(pad_rows(state.hidden, 2), pad_rows(state.cell, 2))
             padded = self._contextualise(pad_rows(tokens), pad_rows(mask), state)
-            kept = State(padded.state.hidden[:, :, :rows], padded.state.cell[:, :, :rows])
-            return Layers(padded.values[:, :rows], mask, kept)
+            last = State(padded.state.hidden[:, :, :rows], padded.state.cell[:, :, :rows])
+            return Layers(padded.values[:, :rows], mask, last)
         return self._contextualise(tokens, mask, state)
 
     def _contextualise(self, tokens: Tensor, mask: Tensor, state: State | None) -> Layers:
-        reading = tokens.unsqueeze(0)  # (1, B, T, P)
+        inputs = tokens.unsqueeze(0)  # (1, B, T, P)
         if self.config.bidirectional:
             back = _reversal(mask)
-            reading = torch.stack([tokens, _reorder(tokens, back)])  # (2, B, T, P)
-        outputs, state = self.lstm(reading, state, mask)
+            inputs = torch.stack([tokens, _reorder(tokens, back)])  # (2, B, T, P)
+        outputs, state = self.lstm(inputs, state, mask)
         layers = [torch.cat([tokens] * self.config.directions, -1)]
         for output in outputs:
             layers.append(
                 torch.cat([output[0], _reorder(output[1], back)], -1) if self.config.bidirectional else output[0]
             )
-        # where(), not a product: padding may hold anything, and 0 x inf is not 0.
+        # Not a product with the mask: padding may contain inf, and 0 * inf is not 0.
         values = torch.stack([layer.masked_fill(~mask.unsqueeze(-1), 0.0) for layer in layers])
         return Layers(values, mask, state)
 
     def forward(self, batch: Batch, state: State | None = None) -> Layers:
+        """Compute all layers of a batch.
+
+        Args:
+            batch: Sentences with boundary tokens, for example from `Embedder.batch`.
+            state: The LSTM state to start from; by default zero, so that a sentence's layers do not depend on others.
+
+        Returns:
+            The layers (L + 1, B, T, N * P), their mask (B, T) and the LSTM state after the last token.
+        """
         vectors = self.encode_words(batch.chars, batch.words)  # (U, P)
         return self.contextualise(nn.functional.embedding(batch.index, vectors), batch.mask, state)
 
 
 def pad_rows(values: Tensor, axis: int = 0) -> Tensor:
-    """Zero rows up to a multiple of ROWS."""
+    """Append zero rows up to a multiple of ROWS."""
     missing = -values.shape[axis] % ROWS
     return nn.functional.pad(values, (0, 0) * (values.dim() - 1 - axis) + (0, missing)) if missing else values
 
 
 def _reversal(mask: Tensor) -> Tensor:
-    """For each row the places in reverse order, padding left where it is (B, T)."""
+    """Return the positions of each row in reverse order, with padding unchanged (B, T)."""
     lengths = mask.sum(1, keepdim=True)
-    places = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(places < lengths, lengths - 1 - places, places)
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(positions < lengths, lengths - 1 - positions, positions)
 
 
-def _reorder(values: Tensor, places: Tensor) -> Tensor:  # (B, T, P), (B, T)
-    return values.gather(1, places.unsqueeze(-1).expand_as(values))
+def _reorder(values: Tensor, positions: Tensor) -> Tensor:  # (B, T, P), (B, T)
+    return values.gather(1, positions.unsqueeze(-1).expand_as(values))

@@ -1,6 +1,9 @@
-"""Character CNN: a word's symbols -> one vector that does not depend on its context.
+"""The character CNN (section 3.4 of the paper; Kim et al. 2016): the symbols of a word -> its features.
 
-U words, C symbols a word, E symbol embedding, F features (all filters together).
+    f_n = activation(max_i (w_n . [e_i, ..., e_i+width-1] + b_n))       for each filter n, over all positions i
+    y = g relu(W f + b) + (1 - g) f,   g = sigmoid(W_g f + b_g)         for each highway layer
+
+U words, C symbols of a word, E symbol embedding, F features (all filters together).
 """
 
 from __future__ import annotations
@@ -14,18 +17,18 @@ from torch import Tensor, nn
 from pyelmo import kernels
 from pyelmo.config import CharConfig
 
-# Words convolved at once where no gradient is needed: bounds memory (the widest filter bank of the paper's model
-# takes 44 x 1024 floats a word) and costs nothing in speed.
+# Words in one convolution if no gradient is needed. This bounds memory (the widest filters of the paper's model need
+# 44 x 1024 floats for a word) and costs no speed.
 CHUNK = 256
 
 
 class CharCNN(nn.Module):
-    """Symbol embedding, convolutions, max over all positions (padding included), activation, highways."""
+    """Symbol embedding, convolutions, maximum over all positions (padding, too), activation, highway layers."""
 
     def __init__(self, config: CharConfig) -> None:
         super().__init__()
         self.config = config
-        # Row 0 is the padding token of the byte and jamo alphabets; a dictionary has a padding symbol of its own.
+        # Symbol 0 is the padding of the byte and jamo alphabets; a dictionary has a padding symbol with a vector.
         padding = None if config.alphabet == "dictionary" else 0
         self.embedding = nn.Embedding(config.symbols, config.dim, padding_idx=padding)
         self.convolutions = nn.ModuleList(_convolution(config, width, count) for width, count in config.filters)
@@ -38,7 +41,7 @@ class CharCNN(nn.Module):
     def forward(self, chars: Tensor) -> Tensor:  # (U, C) -> (U, F)
         if torch.is_grad_enabled() or len(chars) <= CHUNK or kernels.available(chars.device):
             return self._features(chars)
-        return torch.cat([self._features(part) for part in chars.split(CHUNK)])
+        return torch.cat([self._features(words) for words in chars.split(CHUNK)])
 
     def _features(self, chars: Tensor) -> Tensor:
         table, convolutions = self.embedding.weight, self.convolutions
@@ -54,12 +57,15 @@ class CharCNN(nn.Module):
 def conv_max(
     chars: Tensor, table: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], padding: int | None
 ) -> Tensor:
-    """The plain reference: (U, C), (symbols, E), filters (count, E, width), (count,) -> their maxima (U, F)."""
+    """(U, C), (symbols, E), filters (count, E, width), (count,) -> each filter's maximum over the word (U, F).
+
+    The row `padding` of the table has no gradient.
+    """
     size = table.shape[1]
     embedded = nn.functional.embedding(chars, table, padding).flatten(1)  # (U, C * E)
     maxima = []
     for weight, bias in zip(weights, biases, strict=True):
-        # A product with every window, not conv1d: that takes another path, which rounds otherwise, for few words.
+        # A product with all windows, not conv1d, which rounds differently for few words.
         windows = embedded.unfold(1, weight.shape[-1] * size, size)  # (U, positions, width * E)
         responses = nn.functional.linear(windows, weight.transpose(1, 2).flatten(1), bias)
         maxima.append(responses.amax(1))
@@ -78,7 +84,7 @@ def _convolution(config: CharConfig, width: int, count: int) -> nn.Conv1d:
 
 
 class Highway(nn.Module):
-    """y = g * relu(transform x) + (1 - g) * x, with g = sigmoid(gate x)."""
+    """y = g relu(W x + b) + (1 - g) x, with g = sigmoid(W_g x + b_g): `transform` is W, `gate` is W_g."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -87,7 +93,7 @@ class Highway(nn.Module):
         for linear in (self.transform, self.gate):
             nn.init.normal_(linear.weight, std=1 / math.sqrt(size))
             nn.init.zeros_(linear.bias)
-        nn.init.constant_(self.gate.bias, -2.0)  # begin by carrying the input through
+        nn.init.constant_(self.gate.bias, -2.0)  # at first, most of the input is carried through
 
     def forward(self, features: Tensor) -> Tensor:
         gate = torch.sigmoid(self.gate(features))

@@ -1,4 +1,9 @@
-"""What a task network holds: a biLM and N mixes of its layers (for the input and the output of the network)."""
+"""ELMo as a module of a task network (section 3.3 of the paper): a biLM and one or more mixes of its layers.
+
+The paper concatenates a mix to the network's input, and for some tasks a second one to its output.
+
+B sentences, T tokens, D vector.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from pyelmo.model.scalar_mix import LayerNorm, ScalarMix
 
 @dataclass(frozen=True)
 class ElmoOutput:
-    """One tensor (B, T, D) for each mix, all under the same mask (B, T)."""
+    """One tensor (B, T, D) for each mix, their mask (B, T), and the LSTM state after the last token."""
 
     representations: list[Tensor]
     mask: Tensor
@@ -24,10 +29,34 @@ class ElmoOutput:
 
 
 class Elmo(nn.Module):
-    """A biLM, frozen unless `trainable`, and `mixes` scalar mixes over it, each followed by dropout.
+    """A biLM with one or more scalar mixes of its layers, each followed by dropout.
 
-    `keep_marks` leaves the sentence marks in; `weights`, `gamma` and `trainable_mix` set the mixes; `penalty_weight`
-    is the paper's lambda, its term is `penalty()`.
+    Args:
+        bilm: The language model, for example `pyelmo.load("en").bilm`.
+        mixes: The number of mixes, each with weights of its own.
+        dropout: Dropout on the mixed vectors.
+        trainable: Whether the biLM is fine-tuned; by default it is frozen and only the mixes are trained.
+        keep_boundaries: Keep the vectors of the boundary tokens `<S>` and `</S>`.
+        layer_norm: The normalisation of the layers before they are mixed; see `ScalarMix`.
+        per_direction: Learn weights for the forward and backward half of each layer; see `ScalarMix`.
+        weights: The weights of the mixes, before the softmax, to start from.
+        gamma: The scale of the mixes to start from.
+        trainable_mix: Whether the weights and gamma are trained.
+        penalty_weight: lambda, the factor of the L2 penalty on the layer weights; see `penalty`.
+
+    Raises:
+        InputError: `per_direction` with a model of one direction, or an argument of the mixes is wrong.
+
+    Example:
+        >>> import pyelmo
+        >>> embedder = pyelmo.load("en")
+        >>> elmo = pyelmo.Elmo(embedder.bilm, mixes=2, dropout=0.0)
+        >>> output = elmo(embedder.batch([["A", "bank", "account"], ["Hello"]]))
+        >>> [values.shape for values in output.representations]
+        [torch.Size([2, 3, 768]), torch.Size([2, 3, 768])]
+        >>> output.mask
+        tensor([[ True,  True,  True],
+                [ True, False, False]])
     """
 
     def __init__(
@@ -37,7 +66,7 @@ class Elmo(nn.Module):
         mixes: int = 1,
         dropout: float = 0.5,
         trainable: bool = False,
-        keep_marks: bool = False,
+        keep_boundaries: bool = False,
         layer_norm: LayerNorm | None = None,
         per_direction: bool = False,
         weights: Sequence[float] | None = None,
@@ -47,10 +76,10 @@ class Elmo(nn.Module):
     ) -> None:
         super().__init__()
         if per_direction and not bilm.config.bidirectional:
-            raise InputError("per_direction needs a bidirectional model; this one reads forwards only")
+            raise InputError("per_direction: needs a bidirectional model, and this one has only the forward direction")
         self.bilm = bilm
         self.trainable = trainable
-        self.keep_marks = keep_marks
+        self.keep_boundaries = keep_boundaries
         bilm.requires_grad_(trainable)
         self.mixes = nn.ModuleList(
             ScalarMix(
@@ -63,32 +92,43 @@ class Elmo(nn.Module):
 
     @property
     def dim(self) -> int:
+        """The size D of a mixed vector."""
         return self.bilm.config.dim
 
     def forward(self, batch: Batch, state: State | None = None) -> ElmoOutput:
+        """Compute the mixed vectors of a batch.
+
+        Args:
+            batch: Tokenised sentences from `Embedder.batch`.
+            state: The LSTM state to start from; by default zero, so that each sentence is computed by itself.
+
+        Returns:
+            One tensor (B, T, D) for each mix, 0 after the end of a sentence, and their mask (B, T). T is the length of
+            the longest sentence, plus 2 with `keep_boundaries`.
+        """
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             layers = self.bilm(batch, state)
         return self.mix(layers)
 
     def mix(self, layers: Layers) -> ElmoOutput:
-        """The mixes of layers that are there already (cached, or computed elsewhere)."""
+        """Mix layers that were computed before, for example cached ones; they include the boundary tokens."""
         representations = [mix(layers.values, layers.mask) for mix in self.mixes]
         mask = layers.mask
-        if not self.keep_marks:
-            representations = [drop_marks(values, mask) for values in representations]
-            mask = marks_dropped(mask)
+        if not self.keep_boundaries:
+            representations = [drop_boundaries(values, mask) for values in representations]
+            mask = mask_without_boundaries(mask)
         return ElmoOutput([self.dropout(values) for values in representations], mask, layers.state)
 
     def penalty(self) -> Tensor:
-        """The regulariser of all mixes, to be added to the task's loss."""
+        """Return the L2 penalty on the layer weights of all mixes (), to be added to the task's loss."""
         return torch.stack([mix.penalty() for mix in self.mixes if isinstance(mix, ScalarMix)]).sum()
 
 
-def marks_dropped(mask: Tensor) -> Tensor:
-    """The mask of the same sentences without their two marks."""
+def mask_without_boundaries(mask: Tensor) -> Tensor:  # (B, T) -> (B, T - 2)
+    """Return the mask of the same sentences without their two boundary tokens."""
     return mask[:, 2:]
 
 
-def drop_marks(values: Tensor, mask: Tensor) -> Tensor:  # (B, T, D) -> (B, T - 2, D)
-    """Vectors without those of the sentence marks, zero after the end."""
-    return values[:, 1:-1].masked_fill(~marks_dropped(mask).unsqueeze(-1), 0.0)
+def drop_boundaries(values: Tensor, mask: Tensor) -> Tensor:  # (B, T, D), (B, T) -> (B, T - 2, D)
+    """Remove the vectors of the boundary tokens; the result is 0 after the end of a sentence."""
+    return values[:, 1:-1].masked_fill(~mask_without_boundaries(mask).unsqueeze(-1), 0.0)

@@ -1,7 +1,10 @@
-"""Projected LSTM with clipping: the recurrent half of the biLM.
+"""The LSTMs of the biLM, with a projection and clipping (section 3.4 of the paper; Sak et al. 2014).
 
-N directions (each with weights of its own, run side by side), B batch, T time, D input, C cells, P output.
-Every direction reads its own time axis forwards; who wants a backward LSTM reverses its input.
+    i, f, o = sigmoid(W x_t + U h_t-1 + b)       g = tanh(W_g x_t + U_g h_t-1 + b_g)
+    c_t = clip(f c_t-1 + i g)                    h_t = clip(V (o tanh(c_t)))
+
+N directions (each has its own weights, and all run together), B batch, T time, D input, C cells, P output.
+Every direction reads its time axis forwards: the caller reverses the input of a backward LSTM.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from torch import Tensor, nn
 from pyelmo import kernels
 from pyelmo.config import LstmConfig
 
-# Steps whose input products are computed at once. The gates are the largest array of a run (4C floats a token), so this
-# bounds its memory whatever the length of a sentence.
+# Steps whose products with the input are computed together. The gates are the largest array (4C floats for a token),
+# so this bounds the memory for sentences of any length.
 CHUNK = 16
 
 
 @dataclass(frozen=True)
 class State:
-    """What a run leaves behind and the next may start from: an argument and a result, never kept in a module."""
+    """The recurrent state after a run, from which the next may start. Modules never store it: it is an argument."""
 
     hidden: Tensor  # (L, N, B, P)
     cell: Tensor  # (L, N, B, C)
@@ -32,7 +35,7 @@ class State:
 
 
 class ProjectedLSTM(nn.Module):
-    """One layer, all directions. Gates are stacked in torch's order: input, forget, candidate, output."""
+    """One layer, all directions. The gates are stacked in torch's order: i, f, g, o."""
 
     def __init__(self, inputs: int, config: LstmConfig, directions: int) -> None:
         super().__init__()
@@ -48,7 +51,7 @@ class ProjectedLSTM(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        # Glorot's uniform bound for the joint matrix [input; recurrent], and for the projection.
+        # Glorot's uniform bound of the joint matrix [W, U], and of the projection.
         cells, inputs, size = self.config.cells, self.input.shape[-1], self.config.dim
         bound = (6 / (inputs + size + 4 * cells)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)
@@ -66,10 +69,10 @@ class ProjectedLSTM(nn.Module):
         mask: Tensor | None = None,
         counts: Sequence[int] | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, B, T, D), (N, B, P), (N, B, C), (B, T) -> outputs (N, B, T, P) and the last hidden and cell.
+        """(N, B, T, D), (N, B, P), (N, B, C), (B, T) -> outputs (N, B, T, P), last hidden state and last cell state.
 
-        Where `mask` is false the state stands still and the output is undefined. `counts` may say, for each step, how
-        many of the first rows hold all that the mask leaves: a fast path then skips the others.
+        Where `mask` is false, the state does not change and the output is undefined. `counts` may have, for each step,
+        the number of leading rows after which all rows are masked: the GPU kernels then skip those.
         """
         cells = self.config.cells
         forget = torch.zeros_like(self.bias[0])
@@ -95,17 +98,17 @@ def projected_lstm(
     projection_clip: float | None,
     counts: Sequence[int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The plain reference: one step after another, as the equations say, for every row whatever `counts` says."""
+    """Compute the equations step by step; ignores `counts`. This is the plain reference of the GPU kernels."""
     recurrent = weight_recurrent.transpose(1, 2)  # (N, P, 4C)
     projection = None if weight_projection is None else weight_projection.transpose(1, 2)  # (N, C, P)
     directions, batch, time, size = inputs.shape
     outputs: list[Tensor] = []
     for step in range(time):
         if step % CHUNK == 0:
-            # The input's share of the gates has no recurrence: one product for many steps.
+            # W x + b has no recurrence: one product for many steps.
             steps = min(CHUNK, time - step)
-            part = inputs[:, :, step : step + steps].reshape(directions, batch * steps, size)
-            gates_in = torch.baddbmm(bias.unsqueeze(1), part, weight_input.transpose(1, 2))
+            chunk = inputs[:, :, step : step + steps].reshape(directions, batch * steps, size)
+            gates_in = torch.baddbmm(bias.unsqueeze(1), chunk, weight_input.transpose(1, 2))
             gates_in = gates_in.view(directions, batch, steps, bias.shape[-1])  # (N, B, CHUNK, 4C)
         gates = torch.baddbmm(gates_in[:, :, step % CHUNK], hidden, recurrent)  # (N, B, 4C)
         enter, forget, candidate, leave = gates.chunk(4, -1)
@@ -128,7 +131,7 @@ def projected_lstm(
 
 
 class LstmStack(nn.Module):
-    """Layers on top of each other; from the second on, a layer's input is added to its output."""
+    """The layers of the biLM; from the second on, a layer's input is added to its output (skip connection)."""
 
     def __init__(self, config: LstmConfig, directions: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -149,11 +152,11 @@ class LstmStack(nn.Module):
         mask: Tensor | None = None,
         counts: Sequence[int] | None = None,
     ) -> tuple[list[Tensor], State]:
-        """(N, B, T, P) -> the output of each layer (N, B, T, P), and the state after the last step."""
+        """(N, B, T, P) -> the output of each layer, L times (N, B, T, P), and the state after the last step."""
         state = state or self.zero_state(inputs.shape[1])
         outputs, hiddens, cells = [], [], []
         for number, layer in enumerate(self.layers):
-            # bilm-tf drops a cell's input (and the residual adds the dropped input), and the stack's output.
+            # As in bilm-tf: dropout on each layer's input (also in the skip connection) and on the last output.
             inputs = self.dropout(inputs)
             output, hidden, cell = layer(inputs, state.hidden[number], state.cell[number], mask, counts)
             if self.config.skip and number > 0:

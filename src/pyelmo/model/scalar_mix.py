@@ -1,6 +1,8 @@
-"""The task's own mix of a biLM's layers (equation 1 of the paper): gamma * sum_j softmax(w)_j * layer_j.
+"""The weighted sum of a biLM's layers that a task learns (equation 1 of the paper).
 
-L layers (the token layer counted in), B batch, T time, D vector.
+    ELMo_k = gamma * sum_j s_j h_k,j,   s = softmax(w)
+
+L layers (including the token layer), B batch, T time, D vector.
 """
 
 from __future__ import annotations
@@ -17,12 +19,29 @@ LayerNorm = Literal["token", "batch"]
 
 
 class ScalarMix(nn.Module):
-    """One weight a layer, or with `per_direction` one for each of the 2L - 1 representations.
+    """A weighted sum of layers with trainable weights and a trainable scale gamma.
 
-    `per_direction` weighs the token vector, then forward and backward of each layer apart: a half of the mixed vector
-    is the sum over its own direction, with one softmax over all weights. `layer_norm="token"` normalises every layer of
-    every token by itself; "batch" is the old programs' way, one mean and variance over all real tokens of the batch,
-    so that a sentence's vectors depend on its company. `penalty_weight` is the paper's lambda.
+    Args:
+        layers: The number of layers L, including the token layer.
+        per_direction: Learn 2L - 1 weights instead of L: one for the token layer, then one for the forward and one for
+            the backward half of each layer. One softmax is over all weights; each half sums its own direction.
+        layer_norm: Normalise the layers before the sum. "token" normalises each vector; "batch" has one mean and
+            variance of a layer over all tokens of the batch, as AllenNLP and bilm-tf do, so that the vectors of a
+            sentence depend on its batch mates. None does not normalise.
+        weights: The weights w before the softmax to start from; by default zeros, which is the mean of the layers.
+        gamma: The scale to start from.
+        trainable: Whether the weights and gamma have gradients.
+        penalty_weight: lambda, the factor of the L2 penalty on the layer weights; see `penalty`.
+
+    Raises:
+        InputError: The number of weights is wrong, or `layer_norm` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from pyelmo import ScalarMix
+        >>> layers = torch.stack([torch.zeros(1, 2, 4), torch.ones(1, 2, 4), 5 * torch.ones(1, 2, 4)])
+        >>> ScalarMix(3)(layers)[0, 0]
+        tensor([2., 2., 2., 2.], grad_fn=<SelectBackward0>)
     """
 
     def __init__(
@@ -39,9 +58,9 @@ class ScalarMix(nn.Module):
         super().__init__()
         count = 2 * layers - 1 if per_direction else layers
         if weights is not None and len(weights) != count:
-            raise InputError(f"a mix of {layers} layers has {count} weights, got {len(weights)}")
+            raise InputError(f"weights: a mix of {layers} layers needs {count}, got {len(weights)}")
         if layer_norm not in (None, "token", "batch"):
-            raise InputError(f"layer_norm {layer_norm!r} is none of None, 'token', 'batch'")
+            raise InputError(f"layer_norm: {layer_norm!r} is none of None, 'token', 'batch'")
         self.layers = layers
         self.per_direction = per_direction
         self.layer_norm = layer_norm
@@ -51,8 +70,20 @@ class ScalarMix(nn.Module):
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trainable)
 
     def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:  # (L, B, T, D), (B, T) -> (B, T, D)
+        """Return the weighted sum.
+
+        Args:
+            values: The layers (L, B, T, D).
+            mask: True for tokens (B, T); only `layer_norm="batch"` needs it. By default all positions are tokens.
+
+        Returns:
+            The mixed vectors (B, T, D).
+
+        Raises:
+            InputError: The number of layers is not that of this mix.
+        """
         if len(values) != self.layers:
-            raise InputError(f"this mix is for {self.layers} layers, got {len(values)}")
+            raise InputError(f"values: this mix is for {self.layers} layers, got {len(values)}")
         if self.layer_norm == "token":
             values = nn.functional.layer_norm(values, values.shape[-1:])
         elif self.layer_norm == "batch":
@@ -60,15 +91,12 @@ class ScalarMix(nn.Module):
         return self.gamma * weigh(self.logits.softmax(0), values)
 
     def penalty(self) -> Tensor:
-        """lambda * |w|^2, to be added to the task's loss: a large lambda pulls the mix to the plain mean."""
+        """Return lambda * |w|^2 to add to the task's loss; a large lambda pulls the mix to the mean of the layers."""
         return self.penalty_weight * self.logits.square().sum()
 
 
 def weigh(weights: Tensor, values: Tensor) -> Tensor:
-    """The weighted sum of layers (L, .., D): one weight a layer, or one for each of the 2L - 1 representations.
-
-    The latter are those of the token, then forward and backward of each layer; each half sums its own direction.
-    """
+    """Return the sum of layers (L, ..., D) with L weights, or with 2L - 1 as in `ScalarMix(per_direction=True)`."""
     if len(weights) == len(values):
         return torch.einsum("l,l...->...", weights, values)
     forward, backward = values.chunk(2, -1)
@@ -79,8 +107,8 @@ def weigh(weights: Tensor, values: Tensor) -> Tensor:
 def _batch_norm(values: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         mask = values.new_ones(values.shape[1:3], dtype=torch.bool)
-    real = mask.unsqueeze(-1).to(values.dtype)  # (B, T, 1)
+    tokens = mask.unsqueeze(-1).to(values.dtype)  # (B, T, 1)
     count = mask.sum() * values.shape[-1]
-    mean = (values * real).sum((1, 2, 3), keepdim=True) / count
-    variance = ((values - mean) * real).square().sum((1, 2, 3), keepdim=True) / count
+    mean = (values * tokens).sum((1, 2, 3), keepdim=True) / count
+    variance = ((values - mean) * tokens).square().sum((1, 2, 3), keepdim=True) / count
     return (values - mean) / torch.sqrt(variance + 1e-13)

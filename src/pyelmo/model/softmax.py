@@ -1,6 +1,6 @@
-"""The softmax over the vocabulary: one for both directions.
+"""The softmax over the vocabulary, shared by both directions: p(t_k | context) = softmax(S h_k,L + b).
 
-M places, P size of a direction's vector, V words.
+M positions, P size of one direction's vector, V words.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-# Places scored at once where no gradient is needed: (places, V) is the largest array of an evaluation.
+# Positions in one product if no gradient is needed: (positions, V) is the largest array of an evaluation.
 CHUNK = 1024
 
 
 class AdaptiveSoftmax(nn.Module):
-    """The same interface for a large vocabulary (Grave et al. 2017): rare words in clusters of smaller vectors."""
+    """The same interface for a large vocabulary (Grave et al. 2017): clusters of rare words have smaller vectors."""
 
     def __init__(self, words: int, dim: int, cutoffs: tuple[int, ...]) -> None:
         super().__init__()
@@ -27,14 +27,14 @@ class AdaptiveSoftmax(nn.Module):
     def nll(self, vectors: Tensor, targets: Tensor) -> Tensor:  # (M, P), (M,) -> (M,)
         if not len(targets):
             return vectors.new_zeros(0)
-        # torch's module mixes the types of its clusters under autocast, and stops.
+        # Under autocast, torch's module fails because its clusters have different dtypes.
         with torch.autocast(vectors.device.type, enabled=False):
             scores: Tensor = self.clusters(vectors.to(self.clusters.head.weight.dtype), targets).output
         return -scores
 
 
 class Softmax(nn.Module):
-    """Word vectors and biases."""
+    """One vector and one bias for each word."""
 
     def __init__(self, words: int, dim: int) -> None:
         super().__init__()
@@ -43,14 +43,14 @@ class Softmax(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words))
 
     def forward(self, vectors: Tensor) -> Tensor:  # (M, P) -> (M, V)
-        """Log probabilities of every word."""
+        """Return the log probability of every word."""
         return torch.log_softmax(nn.functional.linear(vectors, self.weight, self.bias), -1)
 
     def nll(self, vectors: Tensor, targets: Tensor) -> Tensor:  # (M, P), (M,) -> (M,)
-        """Minus the log probability of each place's target."""
+        """Return the negative log likelihood of each target."""
         if torch.is_grad_enabled() or len(vectors) <= CHUNK:
             return nn.functional.cross_entropy(
                 nn.functional.linear(vectors, self.weight, self.bias), targets, reduction="none"
             )
-        parts = zip(vectors.split(CHUNK), targets.split(CHUNK), strict=True)
-        return torch.cat([self.nll(part, target) for part, target in parts])
+        chunks = zip(vectors.split(CHUNK), targets.split(CHUNK), strict=True)
+        return torch.cat([self.nll(*chunk) for chunk in chunks])

@@ -222,7 +222,7 @@ def test_a_gru_over_all_steps_is_torchs_over_words():
     torch.manual_seed(0)
     gru, inputs = BiGru(5, 3), torch.randn(4, 7, 5)
     mask = torch.arange(7) < torch.tensor([[7], [2], [0], [5]])  # one text has no words
-    plain, other = gru(inputs, mask), gru.both_ways(inputs, mask, gru_recurrence)
+    plain, other = gru(inputs, mask), gru.run_recurrence(inputs, mask, gru_recurrence)
     assert torch.allclose(other, plain, atol=1e-6)
     assert not other[~mask].any()
     weight = torch.randn_like(plain)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import ConfigError
-from pyelmo.model.elmo import drop_marks
+from pyelmo.model.elmo import drop_boundaries
 from pyelmo.model.scalar_mix import ScalarMix
 from pyelmo.tasks.harness.layer_cache import LayerSource
 from pyelmo.tasks.harness.settings import ElmoSettings, WordSettings
@@ -130,6 +130,6 @@ def tuned(embedder: Embedder) -> LayerSource:
 
     def layers(sentences: Sequence[Words]) -> Tensor:
         found = bilm(embedder.batch(sentences))
-        return torch.stack([drop_marks(values, found.mask) for values in found.values])
+        return torch.stack([drop_boundaries(values, found.mask) for values in found.values])
 
     return layers
