@@ -20,7 +20,7 @@ class Pyelmo:
         import pyelmo
 
         self.model = pyelmo.load(folder, precision=Path(folder).name, threads=1)
-        self.clear = self.model.words.clear
+        self.clear = self.model.word_table().clear
 
     def embed(self, sentences: list[list[str]]) -> Any:
         return self.model.embed(sentences)

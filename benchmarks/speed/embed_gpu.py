@@ -38,7 +38,7 @@ SIZES = {
 
 def measure(embedder: Embedder, sentences: list[list[str]], *, keep: bool = False) -> dict[str, Any]:
     """One run over everything; `keep` holds on to all arrays instead of letting go of each."""
-    embedder.words.clear()
+    embedder.word_table().clear()
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     start, words, kept = time.perf_counter(), 0, []

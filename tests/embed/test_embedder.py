@@ -140,8 +140,8 @@ def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
     monkeypatch.setattr(embedder_module, "WINDOW_BYTES", 1)
     embedder, taken = make_embedder(), []
     embedder.threads = 1  # more of them work on the next window, too
-    embedder.words.add(["a"])
-    embedder._engine.batch_tokens = 6  # a window is at least two batches
+    embedder.word_table().add(["a"])
+    embedder.word_table().engine.batch_tokens = 6  # a window is at least two batches
 
     def endless():
         while True:

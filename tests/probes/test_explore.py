@@ -36,7 +36,7 @@ def test_a_mark_may_be_left_out_where_one_word_is_common_or_marked_elsewhere():
         (("a river", "the bank"), "which word is it in 'a river' .none is common"),
         (("the *banks*", "the bank"), "which word is it in 'the bank' .none is common"),
         (("a *bank*", "bank to bank"), "which word is it in 'bank to bank' .bank, bank"),
-        (("a *bank*", "the *bank"), "an asterisk without another"),
+        (("a *bank*", "the *bank"), "an asterisk has no partner"),
         (("a *bank*",), "one occurrence has nothing to be compared with"),
     ],
 )

@@ -170,7 +170,7 @@ def _speed(model: Embedder, sentences: list[list[str]], batch: int | None, new: 
     times: list[float] = []
     while not times or sum(times) < seconds:
         if new:
-            model.words.clear()
+            model.word_table().clear()
         start = time.perf_counter()
         model.embed(sentences, batch_size=batch)
         times.append(time.perf_counter() - start)

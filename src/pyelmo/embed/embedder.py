@@ -1,43 +1,50 @@
-"""Sentences -> arrays: `pyelmo.load("...").embed([...])`.
+"""Sentences -> arrays: `pyelmo.load("en").embed(["A bank account."])`.
 
-L layers (the token layer counted in), T tokens of a sentence, D vector.
+    words --> WordTable (one vector per distinct word) --> engine (the LSTM layers) --> chosen layers --> arrays
+
+L layers (the token layer included), T tokens of a sentence, D vector.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from pyelmo.config import ModelConfig
-from pyelmo.embed.engines.base import Engine, Pending, WordTable
-from pyelmo.embed.engines.cpu import CpuEngine
-from pyelmo.embed.engines.torch import TorchEngine
-from pyelmo.embed.layers import LayerChoice, check_pooling, layer_picker, pool
+from pyelmo.embed.engines.build import Precision as Precision
+from pyelmo.embed.engines.build import (
+    build_engine,
+    check_choice,
+    check_precision,
+    parameter_versions,
+    usable_device,
+)
+from pyelmo.embed.engines.word_table import WordTable
+from pyelmo.embed.layers import LayerChoice, check_pooling, layer_picker
+from pyelmo.embed.stream import VectorOptions, stream_vectors
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve as formats
-from pyelmo.formats.native import quantised
-from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights
-from pyelmo.kernels.cpu import compiled
-from pyelmo.kernels.cpu.quantise import Quantised
+from pyelmo.formats.pretrained import Pretrained, Weights
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
 from pyelmo.text.lexicon import Lexicon
-from pyelmo.text.tokens import check_language, split_words
+from pyelmo.text.marked import read_marked
+from pyelmo.text.tokens import check_language, split_sentences, split_words
 from pyelmo.text.vocabulary import Vocabulary
+from pyelmo.training import evaluate
+from pyelmo.training.evaluate import Context, Guess, Perplexity, WordScore
 
 Sentence = str | Sequence[str]
-Precision = Literal["float32", "int8", "bfloat16"]
+GAP = "___"
 
-# Bytes of a stream's results that wait until all sentences before them are done: sentences within them are sorted by
-# length, so that those of a batch are alike.
+# Bytes of results that `stream` may hold. Sentences within them are sorted by length, so that batches need little
+# padding.
 WINDOW_BYTES = 64 * 2**20
 
 
@@ -51,23 +58,66 @@ def load(
     precision: Precision = "float32",
     threads: int | None = None,
 ) -> Embedder:
-    """A model from a folder, a file, a name in the box or a Hub id, ready to embed.
+    """Load a pretrained model, ready to embed.
 
-    `options` is AllenNLP's or bilm-tf's options.json where it is not beside the weights, `vocab` a list of words for a
-    model that reads or predicts words and comes without one, `language` how plain strings are split into words
-    (default: as the model's own text was, else by a general rule). `precision` is float32, int8 (a CPU: four times
-    smaller, and faster) or bfloat16 (a GPU); `threads` how many a CPU uses (default: as many as torch).
+    Args:
+        source: A folder or a file of any format that pyelmo reads, the name of a bundled model ("en", "ko"), or a Hub
+            id.
+        options: The options.json of AllenNLP or bilm-tf, if it is not beside the weights.
+        vocab: A vocabulary, or a file with one word per line, for a model that reads or predicts words and has none
+            beside its weights.
+        device: Where to compute: "cpu", "cuda", "cuda:1", ...
+        language: The rules that split strings into words: "en", "ko", "ko-morph" or "general" (default: those of the
+            model's training text if known, else "general").
+        precision: "float32", "int8" (CPU only: a quarter of the memory, and faster) or "bfloat16" (GPU only).
+        threads: CPU threads (default: as many as torch uses).
+
+    Returns:
+        The model with everything that it needs to read text.
+
+    Raises:
+        NotFoundError: There is no such model or file.
+        FormatError: A file is damaged, or not a model.
+        InputError: The device, language, precision or number of threads cannot be used.
+
+    Example:
+        >>> import pyelmo
+        >>> model = pyelmo.load("en")
+        >>> model
+        Embedder('...en', layers=3, dim=768, precision='float32', device='cpu')
+        >>> model.embed(["A bank account."])[0].shape
+        (3, 4, 768)
     """
     embedder = Embedder(
         formats.read(source, options=options, vocab=vocab), device=device, language=language, precision=precision,
         threads=threads,
     )  # fmt: skip
-    embedder.words  # noqa: B018 -- the weights are packed now, not at the first sentence
+    embedder.word_table()  # packs the weights now, not at the first sentence
     return embedder
 
 
 class Embedder:
-    """A pretrained biLM that turns sentences into vectors: the same sentence, the same vectors, in any company."""
+    """A pretrained biLM that turns sentences into vectors.
+
+    A sentence has the same vectors alone and in any batch. Threads may share an embedder. Use `pyelmo.load` to make one
+    from a file.
+
+    Args:
+        pretrained: A model as `pyelmo.formats` reads it.
+        device: Where to compute.
+        language: The rules that split strings into words (default: those of the model).
+        precision: "float32", "int8" (CPU) or "bfloat16" (GPU).
+        threads: CPU threads (default: as many as torch uses).
+
+    Raises:
+        InputError: The device, language, precision or number of threads cannot be used.
+
+    Example:
+        >>> import pyelmo
+        >>> model = pyelmo.load("en", precision="int8")
+        >>> (model.config.layers, model.config.dim, model.language, model.precision)
+        (3, 768, 'en', 'int8')
+    """
 
     def __init__(
         self,
@@ -80,94 +130,107 @@ class Embedder:
     ) -> None:
         if language is None:
             language = pretrained.language or "general"
-        check_language(language)  # an error now, not at the first sentence
+        check_language(language)
         if threads is not None and threads < 1:
             raise InputError(f"threads {threads} must be at least 1")
         self.pretrained = pretrained
         self.language = language
         self.precision = precision
         self.threads = threads or torch.get_num_threads()
-        self.device = _device(device)
-        _check_precision(precision, self.device)
-        self._engine: Engine | None = None
-        self._words: WordTable | None = None
-        self._built_from: list[tuple[int, int]] | None = None
+        self.device = usable_device(device)
+        check_precision(precision, self.device)
+        self._table: WordTable | None = None
+        self._table_versions: list[tuple[int, int]] | None = None  # of the parameters that the table was built from
         self._lock = threading.Lock()
 
+    def __repr__(self) -> str:
+        return (
+            f"Embedder({self.pretrained.source!r}, layers={self.config.layers}, dim={self.config.dim}, "
+            f"precision={self.precision!r}, device={str(self.device)!r})"
+        )
+
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process packs its weights itself."""
-        kept = {name: getattr(self, name) for name in ("language", "precision", "threads", "device")}
-        return {"pretrained": self._unpacked(), **kept}
+        """Return what a copy, or another process, needs to pack the weights for itself."""
+        settings = {name: getattr(self, name) for name in ("language", "precision", "threads", "device")}
+        return {"pretrained": self._with_modules(), **settings}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
-    def _unpacked(self) -> Pretrained:
-        """The model as modules, apart from this embedder, which goes on with the packed weights alone."""
+    def _with_modules(self) -> Pretrained:
+        """Return the model as torch modules, while this embedder keeps the packed weights only."""
         model = self.pretrained.model
         return replace(self.pretrained, model=model.bilm() if isinstance(model, Weights) else model)
 
     @property
     def bilm(self) -> BiLM:
-        """The model as torch modules; built from the packed weights when it is first asked for."""
-        new = isinstance(self.pretrained.model, Weights)
+        """The model as torch modules. The first access builds them from the weights; later ones return the same."""
+        return self._build_modules().bilm
+
+    def _build_modules(self) -> Pretrained:
+        """Return the model after building its modules, if it has only weights so far. The engine stays valid."""
+        only_weights = isinstance(self.pretrained.model, Weights)
         bilm = self.pretrained.bilm.to(self.device)
-        if new:
-            self._built_from = _stamp(bilm)
-        return bilm
+        if only_weights:
+            self._table_versions = parameter_versions(bilm)
+        return self.pretrained
 
     @property
     def lexicon(self) -> Lexicon:
+        """How the model reads words: its alphabet and its vocabulary."""
         return self.pretrained.lexicon
 
     @property
     def config(self) -> ModelConfig:
+        """The sizes of the model."""
         return self.pretrained.config
 
-    @property
-    def words(self) -> WordTable:
-        """The vectors of the words seen so far: `words.clear()` forgets them, `words.add(list)` encodes some ahead."""
-        with self._lock:  # threads that come at once find one engine
+    def word_table(self) -> WordTable:
+        """Return the cache of word vectors, after building the engine if that is needed.
+
+        The engine is built at the first call, and again after the modules of the model were trained. `load` and the
+        methods that embed call this themselves.
+
+        Returns:
+            The table: `add(words)` encodes words ahead of time, and `clear()` forgets all words.
+
+        Example:
+            >>> import pyelmo
+            >>> table = pyelmo.load("en").word_table()
+            >>> table.add(["river", "bank"])
+            >>> len(table)
+            2
+        """
+        with self._lock:  # threads that come at the same time build one engine
             if isinstance(self.pretrained.model, BiLM):
-                stamp = _stamp(self.pretrained.model)
-                if stamp != self._built_from:  # the modules are new to us, or were trained since
-                    self._engine, self._built_from = None, stamp
-            if self._engine is None or self._words is None:
-                self._engine = self._new_engine()
-                self._words = WordTable(self._engine, self.lexicon)
-            return self._words
-
-    def _new_engine(self) -> Engine:
-        pretrained, int8 = self.pretrained, self.precision == "int8"
-        # Asked in this order: whoever wants a GPU is not told about the CPU.
-        if self.device.type != "cpu" or not (compiled.available() or int8):
-            bilm = self.bilm
-            engine = TorchEngine(bilm, self.device, self.precision)
-            self._built_from = _stamp(bilm)
-            return engine
-        model = pretrained.model
-        parameters = dict(model.named_parameters()) if isinstance(model, BiLM) else {}
-
-        def fetch(name: str) -> Any:
-            weight: StoredWeight = model.take(name) if isinstance(model, Weights) else parameters[name]
-            if int8:
-                weight = quantised(name, weight)
-            if isinstance(weight, Quantised):
-                return weight if int8 else weight.restore()
-            return weight.detach().float().cpu().numpy()
-
-        if int8:
-            compiled.tell_about_int8()
-        packed = CpuEngine(self.config, fetch, threads=self.threads)
-        if isinstance(model, Weights):
-            pretrained.model = Weights(self.config, _Packed(packed, model.stored), model.where)
-        return packed
-
-    def __repr__(self) -> str:
-        return f"Embedder({self.pretrained.source!r}, layers={self.config.layers}, dim={self.config.dim})"
+                versions = parameter_versions(self.pretrained.model)
+                if versions != self._table_versions:
+                    self._table, self._table_versions = None, versions
+            if self._table is None:
+                engine = build_engine(self.pretrained, self.device, self.precision, self.threads)
+                if isinstance(self.pretrained.model, BiLM):  # building may have made the modules, or moved them
+                    self._table_versions = parameter_versions(self.pretrained.model)
+                self._table = WordTable(engine, self.lexicon)
+            return self._table
 
     def tokenise(self, sentence: Sentence, number: int = 0) -> list[str]:
-        """A plain string split into words; a list of words as it is, checked."""
+        """Split a string into words, or check a list of words.
+
+        Args:
+            sentence: A string, or a list of words.
+            number: The number of the sentence, for the error message.
+
+        Returns:
+            The words.
+
+        Raises:
+            InputError: The sentence is neither a string nor a list of strings.
+
+        Example:
+            >>> import pyelmo
+            >>> pyelmo.load("en").tokenise("They don't lend.")
+            ['They', 'do', "n't", 'lend', '.']
+        """
         if isinstance(sentence, str):
             return split_words(sentence, self.language)
         if isinstance(sentence, (bytes, dict)) or not isinstance(sentence, Iterable):
@@ -175,10 +238,10 @@ class Embedder:
         words = list(sentence)
         if set(map(type, words)) <= {str}:
             return words
-        for place, word in enumerate(words):
+        for position, word in enumerate(words):
             if not isinstance(word, str):
                 raise InputError(
-                    f"sentence {number}, word {place}: expected a string, got {type(word).__name__} {word!r}"
+                    f"sentence {number}, word {position}: expected a string, got {type(word).__name__} {word!r}"
                 )
         return words
 
@@ -195,25 +258,47 @@ class Embedder:
         output: Literal["numpy", "torch"] = "numpy",
         dtype: Literal["float32", "float16"] = "float32",
     ) -> list[Any]:
-        """One array a sentence, in input order: (L, T, D) for "all", (T, D) for one layer or a mix, (D,) when pooled.
+        """Return the vectors of each sentence.
 
-        `layers` is "all", "top", "average", a layer's index, the weights of a mix (one a layer, or one for each of the
-        2L + 1 representations) or a ScalarMix. `pooling` is "mean", "max", "first" or "last" over the tokens; of none
-        it is zero. `keep_boundaries` keeps the vectors of the two sentence marks. `batch_size` bounds the sentences of
-        a batch further than the number of tokens does.
+        Args:
+            sentences: Strings, which are split into words, or lists of words.
+            layers: "all", "top", "average", the number of a layer (0 is the token layer), the weights of a mix (one per
+                layer, or one for each of the 2L - 1 representations of both directions), or a `ScalarMix`.
+            pooling: "mean", "max", "first" or "last" over the tokens; the result for a sentence without tokens is zero.
+            batch_size: The largest number of sentences in a batch. Batches are also limited by their tokens.
+            device: Move the model to this device first.
+            progress: Show a progress bar on stderr.
+            keep_boundaries: Keep the vectors of the boundary tokens `<S>` and `</S>`.
+            output: "numpy" or "torch".
+            dtype: "float32" or "float16", the type of the result.
+
+        Returns:
+            One array per sentence, in input order: (L, T, D) for all layers, (T, D) for one layer or a mix; without T
+            if pooled.
+
+        Raises:
+            InputError: A sentence or an argument cannot be used.
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> [array.shape for array in model.embed(["A bank account.", ["The", "river"]])]
+            [(3, 4, 768), (3, 2, 768)]
+            >>> model.embed(["A bank account."], layers="top", pooling="mean")[0].shape
+            (768,)
         """
         if isinstance(sentences, str):
-            raise InputError("sentences is one string; give a list of them: embed([sentence])")
-        given = list(sentences)
-        stream = self.stream(
-            given, layers=layers, pooling=pooling, batch_size=batch_size, device=device,
+            raise InputError("sentences is a single string; pass a list: embed([sentence])")
+        sentences = list(sentences)
+        vectors = self.stream(
+            sentences, layers=layers, pooling=pooling, batch_size=batch_size, device=device,
             keep_boundaries=keep_boundaries, output=output, dtype=dtype,
         )  # fmt: skip
         if progress:
             from tqdm import tqdm
 
-            stream = tqdm(stream, total=len(given), unit=" sentences")
-        return list(stream)
+            vectors = tqdm(vectors, total=len(sentences), unit=" sentences")
+        return list(vectors)
 
     def stream(
         self,
@@ -227,74 +312,196 @@ class Embedder:
         output: Literal["numpy", "torch"] = "numpy",
         dtype: Literal["float32", "float16"] = "float32",
     ) -> Iterator[Any]:
-        """`embed` for any amount of text in constant memory: arrays come one by one, in input order."""
+        """Yield the vectors of each sentence, for any amount of text in constant memory.
+
+        Args:
+            sentences: Strings or lists of words, read as they are needed.
+            layers, pooling, batch_size, device, keep_boundaries, output, dtype: As in `embed`.
+
+        Returns:
+            An iterator over the arrays that `embed` returns.
+
+        Raises:
+            InputError: An argument cannot be used; or, during the iteration, a sentence cannot.
+
+        Example:
+            >>> import pyelmo
+            >>> sentences = (f"Sentence {number} ." for number in range(3))
+            >>> for array in pyelmo.load("en").stream(sentences, layers="top"):
+            ...     print(array.shape)
+            (3, 768)
+            (3, 768)
+            (3, 768)
+        """
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size {batch_size} must be at least 1")
-        _check_choice("output", output, ("numpy", "torch"))
-        _check_choice("dtype", dtype, ("float32", "float16"))
+        check_choice("output", output, ("numpy", "torch"))
+        check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling)
         pick = layer_picker(layers, self.config)
-        if device is not None and _device(device) != self.device:
-            self.device, self._engine = _device(device), None
-            _check_precision(self.precision, self.device)
-        words = self.words
-        engine = self._engine
-        assert engine is not None
-
-        def finish(batch: _PendingBatch) -> None:
-            values = batch.pending.result()
-            ends = batch.lengths.cumsum().tolist()
-            inner = 0 if keep_boundaries else 1
-            for row, start, end in zip(batch.rows.tolist(), [0, *ends[:-1]], ends, strict=True):
-                vectors = values[..., start + inner : end - inner, :]
-                if pooling is not None:
-                    vectors = pool(torch.from_numpy(vectors), pooling).numpy()
-                if engine.cuts or vectors.dtype != dtype:
-                    vectors = np.array(vectors, dtype=dtype)
-                batch.window.results[row] = torch.from_numpy(vectors) if output == "torch" else vectors
-            batch.window.left -= len(batch.rows)
-
-        rows_at_most = min(batch_size or engine.batch_rows, engine.batch_rows)
+        if device is not None and usable_device(device) != self.device:
+            self.device, self._table = usable_device(device), None
+            check_precision(self.precision, self.device)
+        options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, output=output, dtype=dtype)
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
-        window_tokens = max(WINDOW_BYTES // token_bytes, 2 * engine.batch_tokens)
-        under_way: deque[_PendingBatch] = deque()
-        windows: deque[_Window] = deque()
-        for tokens in self._windows(sentences, window_tokens):
-            windows.append(_Window([None] * len(tokens), len(tokens)))
-            lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens)) + 2
-            # In the order of the text: the words of sentences sorted by length would lie far apart in memory.
-            places, table = words.rows(tokens)
-            starts = lengths.cumsum() - lengths
-            for rows in _batches(lengths, rows_at_most, engine.batch_tokens):
-                widths = lengths[rows]
-                own = np.arange(widths.sum()) + np.repeat(starts[rows] + widths - widths.cumsum(), widths)
-                pending = engine.submit(table, places[own], widths, pick, "float32" if pooling else dtype)
-                under_way.append(_PendingBatch(windows[-1], rows, widths, pending))
-                if len(under_way) >= engine.depth:
-                    finish(under_way.popleft())
-            while windows and not windows[0].left:
-                yield from windows.popleft().results
-        while under_way:
-            finish(under_way.popleft())
-        for window in windows:
-            yield from window.results
+        tokenised = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
+        return stream_vectors(
+            self.word_table(), tokenised, options, batch_size=batch_size, window=WINDOW_BYTES // token_bytes
+        )
 
-    def _windows(self, sentences: Iterable[Sentence], at_most: int) -> Iterator[list[list[str]]]:
-        """Tokenised sentences in groups of about `at_most` tokens."""
-        window: list[list[str]] = []
-        size = 0
-        for number, sentence in enumerate(sentences):
-            tokens = self.tokenise(sentence, number)
-            window.append(tokens)
-            size += len(tokens) + 2
-            if size >= at_most:
-                yield window
-                window, size = [], 0
-        if window:
-            yield window
+    def similarity(self, first: Sentence, second: Sentence, *, layers: LayerChoice = "top") -> float:
+        """Return the cosine of two words in their sentences, or of two sentences.
+
+        Args:
+            first: A sentence. With asterisks around one word, as in "the *bank* of a river", that word is compared;
+                otherwise the mean of all its words.
+            second: The other sentence, with a marked word if and only if `first` has one.
+            layers: As in `embed`, except "all".
+
+        Returns:
+            The cosine, between -1 and 1.
+
+        Raises:
+            InputError: Only one sentence has a marked word, one has several, or `layers` is "all".
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> near = model.similarity("the *bank* of the river", "the *bank* of the lake")
+            >>> far = model.similarity("the *bank* of the river", "a *bank* account")
+            >>> near > far
+            True
+            >>> round(model.similarity("A bank account.", "A bank account."), 3)
+            1.0
+        """
+        if layers == "all":
+            raise InputError("layers 'all' cannot be compared; choose 'top', 'average', a layer or a mix")
+        words, marked = zip(*map(self._read_marked, (first, second)), strict=True)
+        counts = [len(positions) for positions in marked]
+        if counts == [0, 0]:
+            vectors = self.embed(words, layers=layers, pooling="mean")  # (D,) each
+        elif counts == [1, 1]:
+            arrays = self.embed(words, layers=layers)  # (T, D) each
+            vectors = [array[positions[0]] for array, positions in zip(arrays, marked, strict=True)]
+        else:
+            raise InputError(
+                f"{counts[0]} words are marked in the first sentence and {counts[1]} in the second. "
+                "Mark one word in each, as in 'the *bank* of a river', or none"
+            )
+        lengths = [float(np.linalg.norm(vector)) for vector in vectors]
+        return float(vectors[0] @ vectors[1]) / max(lengths[0] * lengths[1], 1e-12)
+
+    def _read_marked(self, sentence: Sentence) -> tuple[list[str], list[int]]:
+        return read_marked(sentence, self.language) if isinstance(sentence, str) else (self.tokenise(sentence), [])
+
+    def predict(self, sentence: Sentence, *, count: int = 10) -> list[Guess]:
+        """Return the likeliest words for a gap, by the product of both directions' probabilities.
+
+        Args:
+            sentence: A string or a list of words with one gap, written `___`.
+            count: How many words to return.
+
+        Returns:
+            Guesses, the likeliest first, each with `word`, `probability` (its share among all words), `forward` and
+            `backward` (the log probabilities of each direction).
+
+        Raises:
+            InputError: The sentence does not have exactly one gap, or the model cannot predict words.
+
+        Example:
+            >>> import pyelmo
+            >>> guesses = pyelmo.load("en").predict("He scored a ___ in the second half .", count=3)
+            >>> guesses[0].word
+            'goal'
+        """
+        if count < 1:
+            raise InputError(f"count is {count}; it must be at least 1")
+        gaps = sentence.count(GAP)
+        if gaps != 1:
+            raise InputError(f"the sentence has {gaps} gaps; write exactly one, as {GAP}")
+        if isinstance(sentence, str):
+            before, after = (self.tokenise(side) for side in sentence.split(GAP))
+        else:
+            words = self.tokenise(sentence)
+            before, after = words[: words.index(GAP)], words[words.index(GAP) + 1 :]
+        return evaluate.predict(self._build_modules(), before, after, count=count)
+
+    def score(self, sentence: Sentence) -> list[WordScore]:
+        """Return the log probability of each word of a sentence, in both directions.
+
+        Args:
+            sentence: A string or a list of words.
+
+        Returns:
+            One score per word, with `word`, `forward` and `backward` (natural logarithms) and `known` (whether the word
+            is in the vocabulary; otherwise the scores are those of the unknown word).
+
+        Raises:
+            InputError: The model cannot predict words.
+
+        Example:
+            >>> import pyelmo
+            >>> scores = pyelmo.load("en").score("The bank of the river .")
+            >>> [score.word for score in scores]
+            ['The', 'bank', 'of', 'the', 'river', '.']
+            >>> scores[3].forward > scores[1].forward
+            True
+        """
+        return next(evaluate.score(self._build_modules(), [self.tokenise(sentence)]))
+
+    def perplexity(
+        self, documents: Iterable[str | Sequence[Sentence]], *, context: Context = "document", batch_size: int = 32
+    ) -> Perplexity:
+        """Return the perplexity of documents, forward and backward, with the full softmax.
+
+        Args:
+            documents: Each is a string, which is split into sentences, or a list of sentences (strings or lists of
+                words).
+            context: "document" carries the state of the LSTMs from one sentence of a document to the next; "sentence"
+                starts each sentence from zero.
+            batch_size: Documents, or sentences, computed at once; it does not change the result.
+
+        Returns:
+            The perplexities `forward`, `backward` and `average`, the number of predicted `words` (with sentence ends)
+            and how many of them are `unknown` to the model.
+
+        Raises:
+            InputError: There is no text, or the model cannot predict words.
+
+        Example:
+            >>> import pyelmo
+            >>> result = pyelmo.load("en").perplexity(["The bank of the river. A bank account."])
+            >>> result.words
+            12
+            >>> 1 < result.average < 1000
+            True
+        """
+        if isinstance(documents, str):
+            raise InputError("documents is a single string; pass a list: perplexity([text])")
+        sentences = map(self._document, documents)
+        return evaluate.perplexity(self._build_modules(), sentences, context=context, batch_size=batch_size)
+
+    def _document(self, document: str | Sequence[Sentence]) -> list[list[str]]:
+        if isinstance(document, str):
+            document = [sentence for line in document.splitlines() for sentence in split_sentences(line, self.language)]
+        return [self.tokenise(sentence, number) for number, sentence in enumerate(document)]
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
-        """Tokenised sentences as the tensors that the biLM and `Elmo` take, on the model's device."""
+        """Return tokenised sentences as the tensors that `BiLM` and `Elmo` take.
+
+        Args:
+            sentences: Lists of words.
+
+        Returns:
+            The distinct words as ids, the index of each token (B, T) and the mask (B, T), with boundary tokens, on the
+            device of the model.
+
+        Example:
+            >>> import pyelmo
+            >>> batch = pyelmo.load("en").batch([["A", "bank"], ["The", "river", "bank"]])
+            >>> tuple(batch.mask.shape)
+            (2, 5)
+        """
         distinct, index, lengths = self.lexicon.batch(sentences)
         words = self.lexicon.encode(distinct)
         mask = np.arange(index.shape[1]) < lengths[:, None]
@@ -306,7 +513,22 @@ class Embedder:
         ).to(self.device)
 
     def elmo(self, **options: Any) -> Elmo:
-        """The module for a task network, around this model: see `pyelmo.Elmo` for the options."""
+        """Return the module that a task network holds, around this model.
+
+        Args:
+            options: The keyword arguments of `pyelmo.Elmo`.
+
+        Returns:
+            A module from a batch to mixed vectors (B, T, D).
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> elmo = model.elmo(dropout=0.0)
+            >>> output = elmo(model.batch([["A", "bank"], ["The", "river", "bank"]]))
+            >>> tuple(output.representations[0].shape)
+            (2, 3, 768)
+        """
         return Elmo(self.bilm, **options)
 
     def save(
@@ -317,81 +539,26 @@ class Embedder:
         precision: Literal["float32", "int8"] | None = None,
         force: bool = False,
     ) -> None:
-        """Write the model as a folder that `load` reads; in int8 by default when this embedder computes in it."""
+        """Write the model as a folder, or as AllenNLP's files, that `load` reads.
+
+        Args:
+            path: The folder to write; a name that ends in .hdf5 gets AllenNLP's weights, with the options beside it.
+            format: "pyelmo" or "allennlp".
+            precision: "float32" or "int8" (default: "int8" if this embedder computes in it and the format allows it).
+            force: Replace what exists.
+
+        Raises:
+            InputError: The format and the precision do not fit together.
+            OutputError: The path exists, or cannot be written.
+
+        Example:
+            >>> import pyelmo, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pyelmo.load("en", precision="int8").save(f"{folder}/model")
+            ...     pyelmo.load(f"{folder}/model").config.dim
+            768
+        """
         if precision is None:
             native = format == "pyelmo" and Path(path).suffix not in formats.HDF5
             precision = "int8" if native and self.precision == "int8" else "float32"
-        formats.write(self._unpacked(), path, format=format, precision=precision, force=force)
-
-
-@dataclass
-class _Window:
-    """Sentences whose results come out together."""
-
-    results: list[Any]
-    left: int
-
-
-@dataclass(frozen=True)
-class _PendingBatch:
-    window: _Window
-    rows: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    pending: Pending
-
-
-class _Packed(Mapping[str, StoredWeight]):
-    """A model's weights while an engine holds most of them: those are unpacked on demand, the rest is as it was."""
-
-    def __init__(self, engine: CpuEngine, stored: Mapping[str, StoredWeight]) -> None:
-        self._engine = engine
-        self._rest = {name: stored[name] for name in stored if name not in engine.names}
-
-    def __getitem__(self, name: str) -> StoredWeight:
-        if name in self._rest:
-            return self._rest[name]
-        weight = self._engine.weight(name)
-        return weight if isinstance(weight, Quantised) else torch.from_numpy(weight)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self._rest, *self._engine.names])
-
-    def __len__(self) -> int:
-        return len(self._rest) + len(self._engine.names)
-
-
-def _stamp(bilm: BiLM) -> list[tuple[int, int]]:
-    """Changes when a parameter is replaced, moved or trained."""
-    return [(parameter.data_ptr(), parameter._version) for parameter in bilm.parameters()]
-
-
-def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise InputError(f"{name} {value!r} is none of {', '.join(map(repr, known))}")
-
-
-def _check_precision(precision: str, device: torch.device) -> None:
-    _check_choice("precision", precision, ("float32", "int8", "bfloat16"))
-    if (precision == "int8") > (device.type == "cpu") or (precision == "bfloat16") > (device.type == "cuda"):
-        raise InputError(
-            f"precision {precision!r} does not go with device {str(device)!r}: a CPU computes in float32 or int8, "
-            "a GPU in float32 or bfloat16"
-        )
-
-
-def _device(device: str | torch.device) -> torch.device:
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {str(device)!r} cannot be used here ({str(error).splitlines()[0]})") from error
-    return found
-
-
-def _batches(lengths: npt.NDArray[np.int64], rows_at_most: int, tokens_at_most: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Rows grouped by falling length; a sentence longer than `tokens_at_most` runs alone."""
-    order, start = np.argsort(-lengths, kind="stable"), 0
-    while start < len(order):
-        count = min(rows_at_most, max(1, tokens_at_most // int(lengths[order[start]])))
-        yield order[start : start + count]
-        start += count
+        formats.write(self._with_modules(), path, format=format, precision=precision, force=force)

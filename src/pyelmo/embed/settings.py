@@ -67,7 +67,7 @@ class EmbedSettings:
         embedder = Embedder(
             pretrained, device=self.device, language=self.language, precision=self.precision, threads=self.threads
         )
-        embedder.words  # noqa: B018
+        embedder.word_table()  # packs the weights now, not at the first sentence
         return embedder
 
     def tokenise(self, embedder: Embedder, sentence: InputSentence) -> list[str]:

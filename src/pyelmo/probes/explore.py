@@ -22,7 +22,7 @@ from pyelmo.encoders.base import Encoder
 from pyelmo.errors import InputError, missing_extra
 from pyelmo.files import atomic_path
 from pyelmo.probes.in_context import Cosines, WordInContext, vectors_in_context
-from pyelmo.probes.senses import read_marks
+from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
 ENDINGS = (".html", ".svg", ".png")
@@ -57,7 +57,7 @@ def marked(place: WordInContext) -> str:
 
 def find_places(sentences: Sequence[str], language: str) -> list[WordInContext]:
     """The marked words; in a sentence without a mark the word marked elsewhere, or the one that all sentences have."""
-    read = [read_marks(sentence, language) for sentence in sentences]
+    read = [read_marked(sentence, language) for sentence in sentences]
     chosen = {words[place].casefold() for words, places in read for place in places}
     forms = [{word.casefold() for word in words if any(map(str.isalnum, word))} for words, _ in read]
     common = reduce(set.intersection, forms) if forms else set()

@@ -21,7 +21,7 @@ from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.probes.in_context import WordInContext, is_nearest, vectors_in_context
 from pyelmo.text.lines import numbered_lines
-from pyelmo.text.tokens import split_spans
+from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
 
@@ -72,7 +72,7 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
             raise FormatError(f"{where}: expected word, sense and sentence with tabs between, got {line[:60]!r}")
         word, sense, sentence = columns
         try:
-            words, places = read_marks(sentence, language)
+            words, places = read_marked(sentence, language)
         except InputError as error:
             raise FormatError(f"{where}: {error}") from error
         if len(places) != 1:
@@ -83,24 +83,6 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
         if len(counts) < 2 or min(counts.values()) < 2:
             raise FormatError(f"{path}: {word!r} needs two senses with two sentences each, got {dict(counts)}")
     return occurrences
-
-
-def read_marks(sentence: str, language: str) -> tuple[list[str], list[int]]:
-    """The words of a sentence, and the places of those between asterisks: "the *bank* of a river"."""
-    plain, *rest = sentence.split("*")
-    if len(rest) % 2:
-        raise InputError(f"an asterisk without another in {sentence[:60]!r}: a word stands between two of them")
-    starts = []
-    for marked, after in zip(rest[::2], rest[1::2], strict=True):
-        if not marked:
-            raise InputError(f"no word between the asterisks in {sentence[:60]!r}")
-        starts.append(len(plain))
-        plain += marked + after
-    spans = split_spans(plain, language)
-    places = [place for start in starts for place, span in enumerate(spans) if span.start <= start < span.end]
-    if len(set(places)) != len(starts):
-        raise InputError("no word stands where the mark is. Mark a whole word, or its beginning.")
-    return [span.word for span in spans], places
 
 
 def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:

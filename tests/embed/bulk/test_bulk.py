@@ -17,7 +17,7 @@ import pytest
 from support import TOLERANCE, make_embedder, torch, worst
 
 from pyelmo.embed.bulk.run import embed_corpus
-from pyelmo.embed.engines.base import WordTable
+from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.files import inputs
 from pyelmo.embed.files.formats import ParquetSink
 from pyelmo.embed.files.store import FORMATS, read_embeddings
@@ -363,12 +363,12 @@ def test_parquet_is_read_by_its_columns(tmp_path, model):
 class Letters:
     """An engine whose word vectors are the first characters of a word; counts what it encodes."""
 
-    size, depth = 3, 1
+    size = 3
 
     def __init__(self, kind: str) -> None:
         self.kind, self.encoded = kind, 0
 
-    def table(self, rows):
+    def new_table(self, rows):
         return torch.zeros(rows, self.size) if self.kind == "torch" else np.zeros((rows, self.size), np.float32)
 
     def encode(self, words):
@@ -385,10 +385,10 @@ def test_a_word_table_goes_to_another_process(tmp_path, kind):
     table.save(tmp_path / "words")
     other.load(tmp_path / "words")
     assert (len(other), engine.encoded) == (3, 0)
-    rows, values = other.rows([['q"\n', "new", "강"]])
+    rows, values = other.look_up([['q"\n', "new", "강"]])
     assert engine.encoded == 3  # the two marks and a new word
     fresh = WordTable(Letters(kind), lexicon, 8)
-    want, encoded = fresh.rows([['q"\n', "new", "강"]])
+    want, encoded = fresh.look_up([['q"\n', "new", "강"]])
     np.testing.assert_array_equal(np.asarray(values)[rows], np.asarray(encoded)[want])
     WordTable(Letters(kind), lexicon, 8).save(tmp_path / "none")
     other.load(tmp_path / "none")

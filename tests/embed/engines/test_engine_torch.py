@@ -11,8 +11,8 @@ from support import TINY, TOLERANCE, make_embedder, worst
 
 from pyelmo.config import LstmConfig, WordConfig
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.engines.base import WordTable
 from pyelmo.embed.engines.torch import TorchEngine
+from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import LayerChoice, layer_picker
 from pyelmo.errors import InputError
 from pyelmo.formats.pretrained import Pretrained
@@ -39,7 +39,7 @@ def run(
     """Vectors with the marks', of sentences given longest first."""
     table = WordTable(engine, lexicon)
     lengths = np.array([len(sentence) + 2 for sentence in sentences])
-    rows, vectors = table.rows(sentences)
+    rows, vectors = table.look_up(sentences)
     pending = engine.submit(vectors, rows, lengths, layer_picker(layers, engine.bilm.config), dtype)
     values = pending.result()
     assert values.dtype == dtype
@@ -71,7 +71,7 @@ def test_on_a_cpu_company_changes_no_bit(tiny):
 
 def test_no_sentences_give_no_vectors(tiny):
     engine = TorchEngine(tiny.bilm)
-    table, none = engine.table(4), np.zeros(0, dtype=np.int64)
+    table, none = engine.new_table(4), np.zeros(0, dtype=np.int64)
     picker = layer_picker("all", tiny.config)
     assert engine.submit(table, none.astype(np.int32), none, picker, "float32").result().shape == (3, 0, 16)
 
@@ -130,7 +130,7 @@ def test_results_stay_as_they_were_when_many_batches_follow(device):
     engine = TorchEngine(embedder.bilm, device)
     table, pick = WordTable(engine, embedder.lexicon), layer_picker("all", embedder.config)
     lengths = np.array([len(sentence) + 2 for sentence in sentences])
-    rows, vectors = table.rows(sentences)
-    under_way = [engine.submit(vectors, rows, lengths, pick, "float32") for _ in range(4 * engine.depth)]
-    for pending in under_way:
-        assert np.array_equal(pending.result(), under_way[0].result())
+    rows, vectors = table.look_up(sentences)
+    pending_batches = [engine.submit(vectors, rows, lengths, pick, "float32") for _ in range(4 * engine.max_pending)]
+    for pending in pending_batches:
+        assert np.array_equal(pending.result(), pending_batches[0].result())

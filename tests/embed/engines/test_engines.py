@@ -16,9 +16,9 @@ from support import GOLDEN, TINY, TOLERANCE, make_embedder, worst
 import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.engines.base import WordTable
 from pyelmo.embed.engines.cpu import CpuEngine
 from pyelmo.embed.engines.torch import TorchEngine
+from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.errors import FormatError, InputError
 from pyelmo.formats.native import quantised
 from pyelmo.formats.pretrained import Pretrained
@@ -57,7 +57,7 @@ def embed_with(engine, model, sentences=SENTENCES):
     order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
     table = WordTable(engine, model.lexicon)
     lengths = np.array([len(sentences[row]) + 2 for row in order])
-    rows, vectors = table.rows([sentences[row] for row in order])
+    rows, vectors = table.look_up([sentences[row] for row in order])
     values = engine.submit(vectors, rows, lengths, lambda layers: layers, "float32").result()
     parts = np.split(values, np.cumsum(lengths)[:-1], axis=-2)
     return [parts[order.index(row)] for row in range(len(sentences))]
@@ -111,8 +111,7 @@ def test_threads_and_a_full_word_table_change_no_bit(precision):
     one, three = (Embedder(model, precision=precision, threads=threads) for threads in (1, 3))
     want = one.embed(sentences)
     small = Embedder(model, precision=precision, threads=1)
-    small.words.clear()
-    small._words = WordTable(small._engine, model.lexicon, capacity=7)
+    small._table = WordTable(small.word_table().engine, model.lexicon, capacity=7)
     for got in (three.embed(sentences), list(small.stream(sentences)), one.embed(sentences, batch_size=1)):
         for some, others in zip(got, want, strict=True):
             assert np.array_equal(some, others)
@@ -131,7 +130,7 @@ def test_a_trained_model_embeds_as_it_is_now():
 
 def test_several_threads_may_embed_at_once():
     embedder = Embedder(model_of(TINY), threads=1)
-    embedder.words.capacity = 9
+    embedder.word_table().capacity = 9
     jobs = [[[f"{job}-{(n * i) % 7}" for i in range(9)] for n in range(30)] for job in range(4)]
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda job: embedder.embed(job, batch_size=2), jobs))
@@ -154,9 +153,9 @@ def test_a_loaded_model_gives_its_weights_back():
     weights = pyelmo.formats.resolve.read(path).bilm.state_dict()
     for name, tensor in embedder.bilm.state_dict().items():
         assert torch.equal(tensor, weights[name]), name
-    engine = embedder._engine
+    engine = embedder.word_table().engine
     assert all(map(np.array_equal, embedder.embed(SENTENCES), before))
-    assert embedder._engine is engine  # looking at the model is no reason to pack it again
+    assert embedder.word_table().engine is engine  # looking at the model is no reason to pack it again
 
 
 def test_an_int8_model_is_a_quarter_and_survives(tmp_path):
@@ -167,11 +166,10 @@ def test_an_int8_model_is_a_quarter_and_survives(tmp_path):
     sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("float32", "int8")}
     assert sizes["int8"] <= 0.27 * sizes["float32"]
     second = pyelmo.load(tmp_path / "int8", precision="int8")
-    engine = second._engine
+    engine = second.word_table().engine
     second.save(tmp_path / "again")
     second.save(tmp_path / "weights.hdf5")  # which holds floats
-    assert second.words is not None
-    assert second._engine is engine  # saving is no reason to pack again
+    assert second.word_table().engine is engine  # saving is no reason to pack again
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("int8", "again")]
     assert files[0] == files[1]
     direct = pyelmo.load(tmp_path / "float32", precision="int8").embed(SENTENCES)
@@ -212,7 +210,7 @@ def test_float16_is_float32_rounded():
     ("options", "message"),
     [
         ({"precision": "int4"}, "precision 'int4' is none of"),
-        ({"precision": "bfloat16"}, "does not go with device 'cpu'"),
+        ({"precision": "bfloat16"}, "is not available on device 'cpu'"),
         ({"threads": 0}, "threads 0 must be at least 1"),
     ],
 )

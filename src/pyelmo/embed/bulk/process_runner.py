@@ -113,7 +113,7 @@ def _work(connection: Connection, job: BulkJob, number: int) -> None:
     try:
         embedder = job.load_model(number)
         part = connection.recv()  # arrives after the main process has saved the frequent words
-        embedder.words.load(job.common_words_path)
+        embedder.word_table().load(job.common_words_path)
         while True:
             job.write_part(embedder, part, progress.advance)
             progress.flush()

@@ -64,7 +64,7 @@ class RayWorker:
         try:
             if self._embedder is None:
                 self._embedder = self._job.load_model()
-                self._embedder.words.load(self._job.common_words_path)
+                self._embedder.word_table().load(self._job.common_words_path)
             self._job.write_part(self._embedder, part, lambda count: None)
         except PyelmoError as error:  # returned as data, because Ray would wrap an exception in its own
             return {"count": [0], "kind": [type(error).__name__], "error": [str(error)]}

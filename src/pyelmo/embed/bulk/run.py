@@ -110,7 +110,7 @@ def _progress_bar(total: int, done: int, *, shown: bool) -> Iterator[Advance]:
 
 def _save_common_words(job: BulkJob, embedder: Embedder) -> None:
     """Encode the most frequent words of the text once, and save their vectors for all workers."""
-    table = embedder.words
+    table = embedder.word_table()
     counts: Counter[str] = Counter()
     characters = 0
     for sentence in read(job.inputs, job.column):

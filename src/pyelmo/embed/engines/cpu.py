@@ -1,6 +1,10 @@
-"""The biLM on a CPU without gradients: weights packed once, only live rows multiplied, both directions at once.
+"""The biLM on a CPU without gradients.
 
-U words, P size of one direction, B sentences, T steps, N all tokens with the marks, L layers, D vector.
+The weights are packed once, a time step multiplies only the sentences that have not ended, and both directions run at
+the same time.
+
+U words, C characters of a word, P size of one direction, B sentences, T time steps, N tokens of all sentences with
+boundary tokens, L layers, D vector, M directions.
 """
 
 from __future__ import annotations
@@ -17,36 +21,37 @@ import torch
 
 from pyelmo.arrays import Float32Array, Int32Array
 from pyelmo.config import ModelConfig
-from pyelmo.embed.engines.base import Pick, table_rows
+from pyelmo.embed.engines.base import PickLayers
+from pyelmo.embed.engines.word_table import table_words
 from pyelmo.kernels.cpu import compiled, plain
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.text.lexicon import EncodedWords
 
-# Words encoded at once: bounds memory, and is enough for a product at full speed.
-WORDS_AT_ONCE = 256
+# Words encoded at once: few enough to bound the memory, and enough for matrix products at full speed.
+ENCODE_WORDS = 256
 
 PackedWeight = Float32Array | Quantised
 
 
 class CpuEngine:
-    """The biLM's weights, float32 or int8, in the order in which products read them.
+    """Implements `Engine` with weights, float32 or int8, packed in the order in which matrix products read them.
 
-    `fetch` gives a weight by its name in `BiLM`. Each is packed before the next is asked for, and `weight` gives it
-    back, so that no second copy of the model need exist.
+    `fetch` returns a weight by its name in `BiLM`. Each weight is packed before the next one is fetched, and `weight`
+    returns it again, so that a second copy of the model is not needed.
     """
 
     batch_tokens = 4096
-    batch_rows = 256
-    cuts = True
+    batch_sentences = 256
+    copy_sentences = True
 
     def __init__(self, config: ModelConfig, fetch: Callable[[str], PackedWeight], *, threads: int = 1) -> None:
         self.size = config.lstm.dim
-        self.depth = threads
-        self.table_rows = table_rows(self.size)
+        self.max_pending = threads
+        self.table_words = table_words(self.size)
         self._config, self._fetch = config, fetch
         self._kernels: ModuleType = compiled if compiled.available() else plain
         self._packed: dict[str, list[Any]] = {}
-        self._kept: dict[str, PackedWeight] = {}
+        self._unpacked: dict[str, PackedWeight] = {}
         self._chars = self._char_features() if config.chars else None
         self._words = self._keep("words.weight") if config.words else None
         self._highways = [
@@ -60,29 +65,29 @@ class CpuEngine:
 
     @property
     def names(self) -> set[str]:
-        """The weights that are in here."""
-        return {*self._packed, *self._kept}
+        """The names of the weights that this engine holds."""
+        return {*self._packed, *self._unpacked}
 
     def weight(self, name: str) -> PackedWeight:
-        """A weight as it was given; a packed int8 one as the floats it stands for."""
-        if name in self._kept:
-            return self._kept[name]
+        """Return a weight as it was fetched. A packed int8 matrix becomes the floats that it represents."""
+        if name in self._unpacked:
+            return self._unpacked[name]
         restored = [matrix.restore() for matrix in self._packed[name]]
         return np.stack(restored) if name.startswith("lstm.") else restored[0]
 
     def _keep(self, name: str) -> PackedWeight:
-        self._kept[name] = self._fetch(name)
-        return self._kept[name]
+        self._unpacked[name] = self._fetch(name)
+        return self._unpacked[name]
 
     def _floats(self, name: str) -> Float32Array:
-        kept = self._keep(name)
-        return np.ascontiguousarray(kept.restore() if isinstance(kept, Quantised) else kept)
+        weight = self._keep(name)
+        return np.ascontiguousarray(weight.restore() if isinstance(weight, Quantised) else weight)
 
     def _pack(self, name: str, *, gates: bool = False) -> list[Any]:
-        """A matrix (R, K), or one for each direction of an LSTM's weight (N, R, K)."""
-        given = self._fetch(name)
-        parts = _directions(given) if name.startswith("lstm.") else [given]
-        self._packed[name] = [self._kernels.Matrix(part, gates=gates) for part in parts]
+        """Pack a matrix (R, K), or the matrix of each direction of an LSTM weight (M, R, K)."""
+        weight = self._fetch(name)
+        matrices = _directions(weight) if name.startswith("lstm.") else [weight]
+        self._packed[name] = [self._kernels.Matrix(matrix, gates=gates) for matrix in matrices]
         return self._packed[name]
 
     def _linear(self, name: str) -> tuple[Any, Float32Array]:
@@ -92,48 +97,48 @@ class CpuEngine:
         config = self._config.chars
         assert config is not None
         names = [f"chars.convolutions.{number}" for number in range(len(config.filters))]
-        # A filter (E, width) meets windows of a word (width * E).
+        # The kernel multiplies filters with windows of a word, (width * E), but torch stores filters as (E, width).
         filters = [self._floats(f"{name}.weight").swapaxes(1, 2) for name in names]
         filters = [np.ascontiguousarray(bank).reshape(len(bank), -1) for bank in filters]
         biases = [self._floats(f"{name}.bias") for name in names]
         return self._kernels.CharFeatures(self._floats("chars.embedding.weight"), filters, biases, config.activation)
 
     def _lstm(self, name: str) -> list[Any]:
-        """The directions of a layer."""
+        """Return the LSTMs of a layer, one for each direction."""
         config = self._config.lstm
         inputs, recurrents = self._pack(f"{name}.input", gates=True), self._pack(f"{name}.recurrent", gates=True)
-        biases = self._floats(f"{name}.bias").copy()  # (N, 4C)
+        biases = self._floats(f"{name}.bias").copy()  # (M, 4 * cells)
         biases[:, config.cells : 2 * config.cells] += np.float32(config.forget_bias)
         projections = self._pack(f"{name}.projection") if config.projection else [None] * len(inputs)
         return [
-            self._kernels.Lstm(*parts, config.cell_clip, config.projection_clip)
-            for parts in zip(inputs, recurrents, biases, projections, strict=True)
+            self._kernels.Lstm(*weights, config.cell_clip, config.projection_clip)
+            for weights in zip(inputs, recurrents, biases, projections, strict=True)
         ]
 
-    def table(self, rows: int) -> Float32Array:
+    def new_table(self, rows: int) -> Float32Array:
         return np.empty((rows, self.size), dtype=np.float32)
 
     def encode(self, words: EncodedWords) -> Float32Array:
         count = len(words.words if words.chars is None else words.chars)  # type: ignore[arg-type]
-        at_once = max(1, min(WORDS_AT_ONCE, -(-count // self.depth)))
-        starts = range(0, count, at_once)
+        chunk = max(1, min(ENCODE_WORDS, -(-count // self.max_pending)))
+        starts = range(0, count, chunk)
         vectors = np.empty((count, self.size), dtype=np.float32)
 
-        def encode_some(start: int) -> None:
-            part = slice(start, start + at_once)
-            vectors[part] = self._encode(
-                None if words.chars is None else words.chars[part], None if words.words is None else words.words[part]
+        def encode_chunk(start: int) -> None:
+            some = slice(start, start + chunk)
+            vectors[some] = self._encode(
+                None if words.chars is None else words.chars[some], None if words.words is None else words.words[some]
             )
 
-        for _ in self._pool.map(encode_some, starts) if self._pool else map(encode_some, starts):
+        for _ in self._pool.map(encode_chunk, starts) if self._pool else map(encode_chunk, starts):
             pass
         return vectors
 
     def _encode(self, chars: Int32Array | None, words: Int32Array | None) -> Float32Array:  # (U, C), (U,) -> (U, P)
-        linear, parts = self._kernels.linear, []
+        linear, inputs = self._kernels.linear, []
         if self._words is not None:
             assert words is not None
-            parts.append(
+            inputs.append(
                 Quantised(self._words.values[words], self._words.scales[words]).restore()
                 if isinstance(self._words, Quantised)
                 else self._words[words]
@@ -143,20 +148,21 @@ class CpuEngine:
             features = self._chars.run(np.ascontiguousarray(chars))
             for transform, gate in self._highways:
                 self._kernels.highway(linear(*transform, features), linear(*gate, features), features)
-            parts.append(features)
-        features = np.concatenate(parts, -1) if len(parts) > 1 else parts[0]
+            inputs.append(features)
+        features = np.concatenate(inputs, -1) if len(inputs) > 1 else inputs[0]
         encoded: Float32Array = features if self._projection is None else linear(*self._projection, features)
         return encoded
 
     def submit(
-        self, table: Float32Array, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: Pick, dtype: str
+        self, table: Float32Array, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: PickLayers, dtype: str
     ) -> _CpuBatch:
         tokens = table[rows]  # (N, P)
         orders = list(_orders(lengths, self._config.directions))
+        # (T,) how many sentences have not ended at each time step
         live = np.ascontiguousarray((np.arange(lengths.max(initial=0))[:, None] < lengths).sum(1))
 
         def run(direction: int) -> list[Float32Array]:
-            """The layers of one direction, in its order."""
+            """Return the layers of one direction, with the tokens in the order of its time steps."""
             inputs, outputs = tokens[orders[direction]], []
             for number, layer in enumerate(self._layers):
                 output = layer[direction].run(inputs, live)
@@ -171,11 +177,11 @@ class CpuEngine:
 
 @dataclass
 class _CpuBatch:
-    """Both directions under way, or, with one thread, to be run when the result is asked for."""
+    """Both directions, running on threads; with one thread they run when `result` is called."""
 
     tokens: Float32Array
     orders: list[npt.NDArray[np.int64]]
-    pick: Pick
+    pick: PickLayers
     dtype: str
     outputs: Iterable[list[Float32Array] | Future[list[Float32Array]]]
 
@@ -187,17 +193,21 @@ class _CpuBatch:
             if values is None:
                 shape = (len(layers) + 1, len(self.tokens), size * len(self.orders))
                 values = np.empty(shape, dtype=np.float32)
-            part = values[..., direction * size : (direction + 1) * size]
-            part[0] = self.tokens
+            half = values[..., direction * size : (direction + 1) * size]
+            half[0] = self.tokens
             for number, layer in enumerate(layers, 1):
-                part[number, order] = layer
+                half[number, order] = layer
         with torch.inference_mode():
             picked: np.ndarray = self.pick(torch.from_numpy(values)).numpy()
         return picked.astype(self.dtype, copy=False)
 
 
 def _orders(lengths: npt.NDArray[np.int64], directions: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Which token (N,) stands where in the order of steps: all first words, all second ones, ...; then from the end."""
+    """Yield, for each direction, the tokens (N,) in the order of its time steps.
+
+    Forwards these are the first tokens of all sentences, then the second tokens, and so on; backwards the last tokens
+    come first.
+    """
     starts = np.cumsum(lengths) - lengths
     step, sentence = np.nonzero(np.arange(lengths.max(initial=0))[:, None] < lengths)
     yield starts[sentence] + step
@@ -207,5 +217,5 @@ def _orders(lengths: npt.NDArray[np.int64], directions: int) -> Iterator[npt.NDA
 
 def _directions(weight: PackedWeight) -> list[PackedWeight]:
     if isinstance(weight, Quantised):
-        return [Quantised(*part) for part in zip(weight.values, weight.scales, strict=True)]
+        return [Quantised(*direction) for direction in zip(weight.values, weight.scales, strict=True)]
     return list(weight)

@@ -1,11 +1,11 @@
-"""The biLM as torch runs it: with the Triton kernels on a GPU, as the plain reference on a CPU.
+"""The biLM as torch runs it: with the Triton kernels on a GPU, and as the plain reference on a CPU.
 
-U words, P size of one direction, B sentences, T tokens of the longest, N all their tokens, M directions, L layers,
-D vector.
+U words, P size of one direction, B sentences, T tokens of the longest sentence, N tokens of all sentences with boundary
+tokens, M directions, L layers, D vector.
 
-On a GPU nothing that is submitted waits for it: a batch's places go there by pinned memory while earlier batches run,
-and threads bring its vectors back. Pinned memory is slow to get (1.2 GB/s on an H200's host), so a thread has only a
-small piece of it, and what arrives there goes on into an ordinary array, which is the caller's own.
+On a GPU `submit` never waits: the indices of a batch are copied through pinned memory while earlier batches run, and
+threads copy the vectors back. Allocating pinned memory is slow (1.2 GB/s on the host of an H200). So each thread has
+one small pinned buffer, and copies from there to ordinary memory that belongs to the caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from pyelmo.arrays import Int32Array
-from pyelmo.embed.engines.base import Pending, Pick, table_rows
+from pyelmo.embed.engines.base import PendingBatch, PickLayers
+from pyelmo.embed.engines.word_table import table_words
 from pyelmo.errors import InputError
 from pyelmo.model.bilm import ROWS, BiLM
 from pyelmo.text.lexicon import EncodedWords
@@ -30,17 +31,17 @@ from pyelmo.text.lexicon import EncodedWords
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 RESULTS = {"float32": torch.float32, "float16": torch.float16}
 
-# On a GPU a step runs a multiple of this many rows: the tiles of its products are no smaller.
+# On a GPU a time step computes a multiple of this many rows, because its matrix products use tiles of that size.
 STEP_ROWS = 128
-# Threads that bring results to the host (one fills 3.5 GB/s of new, ordinary memory), and the bytes of a piece.
-THREADS = min(8, os.cpu_count() or 1)
-PIECE = 32 * 2**20
-# Words whose vectors stay on a GPU: 0.5 GB at the paper's size in bfloat16.
+# Threads that copy results to the host (one writes 3.5 GB/s to newly allocated memory), and bytes per copy.
+DOWNLOAD_THREADS = min(8, os.cpu_count() or 1)
+DOWNLOAD_BYTES = 32 * 2**20
+# Words whose vectors stay on a GPU: 0.5 GB for the paper's model in bfloat16.
 GPU_WORDS = 1 << 19
 
 
 class TorchEngine:
-    """Implements `Engine`. With "bfloat16" products are of that type; sums, cells and results are not."""
+    """Implements `Engine`. With "bfloat16" only matrix products have that type; sums, cells and results are float32."""
 
     def __init__(self, bilm: BiLM, device: str | torch.device = "cpu", precision: str = "float32") -> None:
         if precision not in PRECISIONS:
@@ -48,18 +49,18 @@ class TorchEngine:
         self.device, self.precision = torch.device(device), precision
         self.bilm = bilm.to(self.device).eval()
         self.size = bilm.config.lstm.dim
-        self._type = PRECISIONS[precision]
+        self._dtype = PRECISIONS[precision]
         self._on_gpu = self.device.type == "cuda"
-        # A GPU's host pays for every step of a batch, some 100 us, however many rows it has.
-        self.batch_rows, self.batch_tokens = (4096, 131072) if self._on_gpu else (256, 4096)
-        self.depth = 3 if self._on_gpu else 1
-        self.table_rows = GPU_WORDS if self._on_gpu else table_rows(self.size)
-        self.cuts = not self._on_gpu  # a GPU is faster than its host copies
-        self._downloads = _Downloads(self.device) if self._on_gpu else None
+        # On a GPU each time step of a batch costs the host some 100 us, however many sentences the batch has.
+        self.batch_sentences, self.batch_tokens = (4096, 131072) if self._on_gpu else (256, 4096)
+        self.max_pending = 3 if self._on_gpu else 1
+        self.table_words = GPU_WORDS if self._on_gpu else table_words(self.size)
+        self.copy_sentences = not self._on_gpu  # the host copies more slowly than a GPU computes
+        self._downloader = _Downloader(self.device) if self._on_gpu else None
 
-    def table(self, rows: int) -> Tensor:
-        """With bfloat16 a word's vector leaves the encoder in that type, so a table of it loses nothing."""
-        return torch.zeros(rows, self.size, dtype=self._type, device=self.device)
+    def new_table(self, rows: int) -> Tensor:
+        # A table in bfloat16 loses nothing, because the encoder's output already has that type.
+        return torch.zeros(rows, self.size, dtype=self._dtype, device=self.device)
 
     def encode(self, words: EncodedWords) -> Tensor:  # -> (U, P)
         with torch.inference_mode(), self._autocast():
@@ -67,100 +68,105 @@ class TorchEngine:
             return self.bilm.encode_words(chars, numbers)
 
     def submit(
-        self, table: Tensor, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: Pick, dtype: str
-    ) -> Pending:
-        """See `Engine`. The array of the result is the caller's own."""
-        places = _places(lengths, self.bilm.config.directions)
+        self, table: Tensor, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: PickLayers, dtype: str
+    ) -> PendingBatch:
+        """Start to compute a batch, see `Engine`. The resulting array belongs to the caller."""
+        padded = _pad(lengths, self.bilm.config.directions)
         with torch.inference_mode():
-            words, *orders = self._upload(np.stack([rows, *places.orders]))  # (N,) each
-            index = words.new_zeros(len(orders), places.rows * places.longest)
-            for direction, order in zip(index, orders, strict=True):
-                direction[order] = words
-            mask = torch.zeros_like(index[0], dtype=torch.bool).index_fill_(0, orders[0], True)
-            shape = places.rows, places.longest
+            words, *positions = self._upload(np.stack([rows, *padded.positions]))  # (N,) each
+            index = words.new_zeros(len(positions), padded.sentences * padded.longest)
+            for direction, own in zip(index, positions, strict=True):
+                direction[own] = words
+            mask = torch.zeros_like(index[0], dtype=torch.bool).index_fill_(0, positions[0], True)
+            shape = padded.sentences, padded.longest
             with self._autocast():
-                reading = embedding(index.view(len(orders), *shape), table)  # (M, B, T, P)
-                outputs, _ = self.bilm.lstm(reading, None, mask.view(shape), places.counts)
-            layers = reading.new_empty(1 + len(outputs), len(words), len(orders), self.size, dtype=torch.float32)
+                inputs = embedding(index.view(len(positions), *shape), table)  # (M, B, T, P)
+                outputs, _ = self.bilm.lstm(inputs, None, mask.view(shape), padded.live)
+            layers = inputs.new_empty(1 + len(outputs), len(words), len(positions), self.size, dtype=torch.float32)
             layers[0] = embedding(words, table).unsqueeze(1)  # (N, 1, P): the same for both directions
             for layer, output in zip(layers[1:], outputs, strict=True):
-                for number, order in enumerate(orders):
-                    layer[:, number] = output[number].flatten(0, 1).index_select(0, order)
-            # Whoever picks expects sentences: one that holds all tokens.
+                for number, own in enumerate(positions):
+                    layer[:, number] = output[number].flatten(0, 1).index_select(0, own)
+            # `pick` expects an axis of sentences: all tokens pass as one sentence.
             values = pick(layers.flatten(2).unsqueeze(1)).flatten(-3, -2).to(RESULTS[dtype])
-        if self._downloads is not None:
-            return self._downloads.start(values)
+        if self._downloader is not None:
+            return self._downloader.start(values)
         done: Future[np.ndarray] = Future()
         done.set_result(values.numpy())
         return done
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._type is torch.bfloat16)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._dtype is torch.bfloat16)
 
     def _upload(self, ids: npt.NDArray[np.integer]) -> Tensor:
-        """To the device, without waiting for what is under way there."""
+        """Copy to the device, without waiting for the batches that it computes."""
         tensor = torch.from_numpy(ids)
         return tensor.pin_memory().to(self.device, non_blocking=True) if self._on_gpu else tensor
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Where the tokens of sentences stand in the rectangle (B, T) that the LSTM reads."""
+class _PaddedBatch:
+    """How the tokens of sentences are laid out in the padded rectangle (B, T) that the LSTM reads."""
 
-    rows: int  # B, with empty sentences up to a multiple of ROWS
+    sentences: int  # B, with empty sentences up to a multiple of ROWS
     longest: int  # T
-    orders: list[npt.NDArray[np.int64]]  # (N,) a token's place in the flat rectangle, for each direction
-    counts: list[int]  # (T,) rows that a step needs
+    positions: list[npt.NDArray[np.int64]]  # (N,) where each token is in the flat rectangle, for each direction
+    live: list[int]  # (T,) how many sentences each time step computes
 
 
-def _places(lengths: npt.NDArray[np.int64], directions: int) -> _Places:
-    rows, longest = len(lengths) - len(lengths) % -ROWS, int(lengths.max(initial=0))
-    begins = longest * np.arange(len(lengths))
-    forward = np.arange(lengths.sum()) + np.repeat(begins + lengths - lengths.cumsum(), lengths)
-    # A sentence that begins at b and ends before e is read backwards from e - 1: place p becomes b + e - 1 - p.
-    backward = np.repeat(2 * begins + lengths - 1, lengths) - forward
-    counts = np.searchsorted(-lengths, -np.arange(longest))  # how many are longer than t
-    counts = np.minimum(counts - counts % -STEP_ROWS, rows)
-    return _Places(rows, longest, [forward, backward][:directions], counts.tolist())
+def _pad(lengths: npt.NDArray[np.int64], directions: int) -> _PaddedBatch:
+    sentences, longest = len(lengths) - len(lengths) % -ROWS, int(lengths.max(initial=0))
+    starts = longest * np.arange(len(lengths))
+    forward = np.arange(lengths.sum()) + np.repeat(starts + lengths - lengths.cumsum(), lengths)
+    # A sentence at positions b to e - 1 is read backwards from e - 1 on: position p becomes b + e - 1 - p.
+    backward = np.repeat(2 * starts + lengths - 1, lengths) - forward
+    live = np.searchsorted(-lengths, -np.arange(longest))  # how many sentences are longer than t
+    live = np.minimum(live - live % -STEP_ROWS, sentences)
+    return _PaddedBatch(sentences, longest, [forward, backward][:directions], live.tolist())
 
 
-class _Downloads:
-    """Tensors of a GPU -> arrays, by threads beside its other work."""
+class _Downloader:
+    """Copies tensors of a GPU to arrays, on threads beside the computation."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._own = threading.local()  # a thread's stream, event and pinned memory
-        self._threads = ThreadPoolExecutor(THREADS, "pyelmo-download", self._prepare)
+        self._thread = threading.local()  # the stream, the event and the pinned buffer of each thread
+        self._pool = ThreadPoolExecutor(DOWNLOAD_THREADS, "pyelmo-download", self._prepare_thread)
 
-    def _prepare(self) -> None:
-        self._own.stream = torch.cuda.Stream(self._device)
-        self._own.arrived = torch.cuda.Event(blocking=True)
-        self._own.pinned = torch.empty(PIECE, dtype=torch.uint8, pin_memory=True)
+    def _prepare_thread(self) -> None:
+        self._thread.stream = torch.cuda.Stream(self._device)
+        self._thread.copied = torch.cuda.Event(blocking=True)
+        self._thread.pinned = torch.empty(DOWNLOAD_BYTES, dtype=torch.uint8, pin_memory=True)
 
-    def start(self, values: Tensor) -> Pending:
+    def start(self, values: Tensor) -> PendingBatch:
         array = np.empty(values.shape, dtype=str(values.dtype).removeprefix("torch."))
-        both = [tensor.flatten().view(torch.uint8).split(PIECE) for tensor in (values, torch.from_numpy(array))]
-        pieces = zip(*both, strict=True)
-        ready = torch.cuda.Event(blocking=True)  # to sleep, not to spin: the processors have other work
-        ready.record(torch.cuda.current_stream(self._device))
-        return _Arriving(array, [self._threads.submit(self._bring, ready, *piece) for piece in pieces])
+        sources, targets = (
+            tensor.flatten().view(torch.uint8).split(DOWNLOAD_BYTES) for tensor in (values, torch.from_numpy(array))
+        )
+        computed = torch.cuda.Event(blocking=True)  # blocking: a waiting thread sleeps and leaves its core to others
+        computed.record(torch.cuda.current_stream(self._device))
+        copies = [
+            self._pool.submit(self._copy, computed, source, target)
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        return _PendingDownload(array, copies)
 
-    def _bring(self, ready: torch.cuda.Event, source: Tensor, target: Tensor) -> None:
-        ready.synchronize()
-        pinned = self._own.pinned[: len(source)]
-        with torch.inference_mode(), torch.cuda.stream(self._own.stream):
+    def _copy(self, computed: torch.cuda.Event, source: Tensor, target: Tensor) -> None:
+        computed.synchronize()
+        pinned = self._thread.pinned[: len(source)]
+        with torch.inference_mode(), torch.cuda.stream(self._thread.stream):
             pinned.copy_(source, non_blocking=True)
-            self._own.arrived.record()
-        self._own.arrived.synchronize()
+            self._thread.copied.record()
+        self._thread.copied.synchronize()
         target.numpy()[:] = pinned.numpy()
 
 
 @dataclass(frozen=True)
-class _Arriving:
+class _PendingDownload:
     array: np.ndarray
-    pieces: list[Future[None]]
+    copies: list[Future[None]]
 
     def result(self) -> np.ndarray:
-        for piece in self.pieces:
-            piece.result()
+        for copy in self.copies:
+            copy.result()
         return self.array

@@ -1,0 +1,119 @@
+"""A bounded cache of word vectors, so that each distinct word is encoded once.
+
+P size of one direction, N tokens of all sentences with boundary tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from pyelmo.arrays import Int32Array
+from pyelmo.embed.engines.base import Engine
+from pyelmo.files import atomic_path
+from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.vocabulary import WordNumbers
+
+# The vectors take at most TABLE_BYTES (32,768 words of 512 floats). There are at most TABLE_WORDS words, because their
+# strings take memory, too.
+TABLE_BYTES = 64 * 2**20
+TABLE_WORDS = 1 << 17
+
+
+def table_words(size: int) -> int:
+    """Return how many words' vectors of `size` floats to keep in main memory."""
+    return min(TABLE_WORDS, TABLE_BYTES // (4 * size))
+
+
+class WordTable:
+    """The vectors of the words seen so far. A full table is emptied, which changes no result. Threads may share it."""
+
+    def __init__(self, engine: Engine, lexicon: Lexicon, capacity: int | None = None) -> None:
+        self.engine = engine
+        self.capacity = capacity or engine.table_words
+        self._lexicon = lexicon
+        self._numbers = WordNumbers()
+        self._vectors: Any = None  # (capacity or more, P)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def clear(self) -> None:
+        """Forget all words."""
+        with self._lock:
+            self._clear()
+
+    def add(self, words: Sequence[str]) -> None:
+        """Encode words ahead of time, except those that the table holds."""
+        with self._lock:
+            self._look_up(words)
+
+    def look_up(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Any]:
+        """Return the rows (N,) of all tokens, with boundary tokens around each sentence, and the vectors (.., P).
+
+        The returned vectors never change, whatever is added or cleared later.
+        """
+        begin, end = (self._lexicon.begin,), (self._lexicon.end,)
+        with self._lock:
+            return self._look_up([word for sentence in sentences for word in chain(begin, sentence, end)])
+
+    def _look_up(self, words: Sequence[str]) -> tuple[Int32Array, Any]:
+        known = len(self)
+        rows = self._rows(words)
+        if known and len(self) > self.capacity:
+            self._clear()
+            known = 0
+            rows = self._rows(words)
+        if len(self) > known:
+            self._encode_after(known)
+        return rows, self._vectors
+
+    def _rows(self, words: Sequence[str]) -> Int32Array:
+        """Return the row of each word; new words get the next rows."""
+        return np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int32, count=len(words))
+
+    def _encode_after(self, known: int) -> None:
+        """Encode all words after the first `known`."""
+        words = list(islice(reversed(self._numbers), len(self) - known))[::-1]
+        try:
+            if self._vectors is None:
+                self._vectors = self.engine.new_table(max(self.capacity, len(self)))
+            self._vectors[known : len(self)] = self.engine.encode(self._lexicon.encode(words))
+        except BaseException:
+            self._clear()  # these words have rows, but no vectors
+            raise
+
+    def _clear(self) -> None:
+        self._numbers.clear()
+        self._vectors = None  # not reused: callers of `look_up` may still read the old one
+
+    def save(self, path: str | Path) -> None:
+        """Write the words and their vectors to a file that another process can `load`."""
+        with self._lock:
+            words = np.frombuffer(json.dumps(list(self._numbers)).encode("ascii"), np.uint8)
+            vectors = torch.empty(0) if self._vectors is None else torch.as_tensor(self._vectors[: len(self)])
+        with atomic_path(path) as part:
+            save_file({"words": torch.from_numpy(words.copy()), "values": vectors.cpu().contiguous()}, part)
+
+    def load(self, path: str | Path) -> None:
+        """Replace the content by the words that a table of the same model saved."""
+        tensors = load_file(path)
+        words = json.loads(tensors["words"].numpy().tobytes())
+        with self._lock:
+            self._clear()
+            if words:
+                table = self.engine.new_table(max(self.capacity, len(words)))
+                vectors = tensors["values"]
+                table[: len(words)] = vectors if isinstance(table, Tensor) else vectors.numpy()
+                self._vectors = table
+            self._numbers.update(zip(words, range(len(words)), strict=True))

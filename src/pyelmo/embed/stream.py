@@ -1,0 +1,121 @@
+"""Tokenised sentences -> their vectors, one by one in input order, in constant memory.
+
+    sentences --> windows of many sentences --> batches of similar length --> engine --> vectors of each sentence
+
+The sentences of a window are sorted by length, so that those of a batch need little padding. The vectors of a window
+leave it together, in input order.
+
+N tokens of all sentences of a window with boundary tokens, T tokens of one sentence, L layers, D vector.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pyelmo.embed.engines.base import PendingBatch, PickLayers
+from pyelmo.embed.engines.word_table import WordTable
+from pyelmo.embed.layers import pool
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorOptions:
+    """What to compute for each sentence."""
+
+    pick: PickLayers
+    pooling: str | None
+    keep_boundaries: bool
+    output: str
+    dtype: str
+
+
+@dataclass
+class _Window:
+    """Sentences whose vectors are yielded together; `missing` of them are not computed yet."""
+
+    results: list[Any]
+    missing: int
+
+
+@dataclass(frozen=True)
+class _SubmittedBatch:
+    window: _Window
+    sentences: npt.NDArray[np.int64]  # their numbers in the window
+    lengths: npt.NDArray[np.int64]  # with boundary tokens
+    pending: PendingBatch
+
+
+def stream_vectors(
+    table: WordTable, sentences: Iterable[list[str]], options: VectorOptions, *, batch_size: int | None, window: int
+) -> Iterator[Any]:
+    """Yield the vectors of each sentence; `window` is the number of tokens in a window."""
+    engine = table.engine
+    batch_sentences = min(batch_size or engine.batch_sentences, engine.batch_sentences)
+    # Pooling is computed in float32, whatever the dtype of its result.
+    dtype = "float32" if options.pooling else options.dtype
+    submitted: deque[_SubmittedBatch] = deque()
+    windows: deque[_Window] = deque()
+    for tokens in _windows(sentences, max(window, 2 * engine.batch_tokens)):
+        windows.append(_Window([None] * len(tokens), len(tokens)))
+        lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens)) + 2
+        # All words of a window are looked up in the order of the text: after sorting by length, words that follow each
+        # other would be far apart in memory.
+        rows, vectors = table.look_up(tokens)  # (N,)
+        starts = lengths.cumsum() - lengths
+        for batch in _batches(lengths, batch_sentences, engine.batch_tokens):
+            own = lengths[batch]
+            positions = np.arange(own.sum()) + np.repeat(starts[batch] + own - own.cumsum(), own)
+            pending = engine.submit(vectors, rows[positions], own, options.pick, dtype)
+            submitted.append(_SubmittedBatch(windows[-1], batch, own, pending))
+            if len(submitted) >= engine.max_pending:
+                _finish(submitted.popleft(), options, copy=engine.copy_sentences)
+        while windows and not windows[0].missing:
+            yield from windows.popleft().results
+    while submitted:
+        _finish(submitted.popleft(), options, copy=engine.copy_sentences)
+    for remaining in windows:
+        yield from remaining.results
+
+
+def _windows(sentences: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
+    """Yield groups of sentences with about `size` tokens each."""
+    window: list[list[str]] = []
+    tokens = 0
+    for sentence in sentences:
+        window.append(sentence)
+        tokens += len(sentence) + 2
+        if tokens >= size:
+            yield window
+            window, tokens = [], 0
+    if window:
+        yield window
+
+
+def _batches(lengths: npt.NDArray[np.int64], max_sentences: int, max_tokens: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the numbers of sentences in groups, longest first. A sentence longer than `max_tokens` runs alone."""
+    order, start = np.argsort(-lengths, kind="stable"), 0
+    while start < len(order):
+        count = min(max_sentences, max(1, max_tokens // int(lengths[order[start]])))
+        yield order[start : start + count]
+        start += count
+
+
+def _finish(batch: _SubmittedBatch, options: VectorOptions, *, copy: bool) -> None:
+    """Wait for a batch and store the vectors of its sentences in their window."""
+    values = batch.pending.result()  # (.., N, D)
+    ends = batch.lengths.cumsum().tolist()
+    skipped = 0 if options.keep_boundaries else 1
+    for number, start, end in zip(batch.sentences.tolist(), [0, *ends[:-1]], ends, strict=True):
+        vectors = values[..., start + skipped : end - skipped, :]  # (.., T, D)
+        if options.pooling is not None:
+            vectors = pool(torch.from_numpy(vectors), options.pooling).numpy()
+        if copy or vectors.dtype != options.dtype:
+            vectors = np.array(vectors, dtype=options.dtype)
+        batch.window.results[number] = torch.from_numpy(vectors) if options.output == "torch" else vectors
+    batch.window.missing -= len(batch.sentences)
