@@ -57,20 +57,18 @@ def run(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from pyelmo.embed.embedder import load
-    from pyelmo.training.evaluate import perplexity
 
     embedder = load(args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language)
-    model = embedder.pretrained
     with tqdm(documents(args, embedder.language), unit=" documents", file=sys.stderr, disable=args.json) as bar:
-        found = perplexity(model, bar, context=args.context, batch_size=args.batch_size)
+        result = embedder.perplexity(bar, context=args.context, batch_size=args.batch_size)
     facts = {
-        "forward": found.forward,
-        "backward": found.backward,
-        "average": found.average,
-        "words": found.words,
-        "unknown": found.unknown,
-        "unknown_rate": found.unknown / found.words,
-        "vocabulary": model.bilm.config.softmax,
+        "forward": result.forward,
+        "backward": result.backward,
+        "average": result.average,
+        "words": result.words,
+        "unknown": result.unknown,
+        "unknown_rate": result.unknown / result.words,
+        "vocabulary": embedder.config.softmax,
         "context": args.context,
     }
     if args.json:

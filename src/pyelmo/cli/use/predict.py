@@ -6,16 +6,14 @@ import argparse
 import json
 
 from pyelmo.cli.options import add_language, add_model_files
-from pyelmo.errors import InputError
 
 HELP = "give the likeliest words for the gap ___ in a sentence"
 EXAMPLE = 'elmo predict en "The bank of the ___ ." -k 3'
-GAP = "___"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model with a softmax")
-    parser.add_argument("sentence", metavar="SENTENCE", help=f"with one gap, written {GAP}")
+    parser.add_argument("sentence", metavar="SENTENCE", help="with one gap, written ___")
     add_model_files(parser)
     parser.add_argument("-k", "--count", type=int, default=10, help="how many words (default: 10)")
     add_language(parser)
@@ -25,15 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from pyelmo.embed.embedder import load
-    from pyelmo.training.evaluate import predict
 
-    if args.sentence.count(GAP) != 1:
-        raise InputError(f"the sentence has {args.sentence.count(GAP)} gaps; write one as {GAP}")
-    if args.count < 1:
-        raise InputError(f"-k {args.count}: must be at least 1")
     embedder = load(args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language)
-    before, after = (embedder.tokenise(part) for part in args.sentence.split(GAP))
-    guesses = predict(embedder.pretrained, before, after, count=args.count)
+    guesses = embedder.predict(args.sentence, count=args.count)
     if args.json:
         print(json.dumps([vars(guess) for guess in guesses], indent=1, ensure_ascii=False))
         return

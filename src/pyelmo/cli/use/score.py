@@ -19,13 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from pyelmo.embed.embedder import load
-    from pyelmo.training.evaluate import score
 
     embedder = load(args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language)
     with open_text(args.text) as file:
-        lines = read_lines(file, "stdin" if args.text == "-" else args.text)
-        sentences = (line.split() if args.tokenised else embedder.tokenise(line) for line in lines)
-        for words in score(embedder.pretrained, sentences):
+        for line in read_lines(file, "stdin" if args.text == "-" else args.text):
+            words = embedder.score(line.split() if args.tokenised else line)
             if args.json:
                 print(json.dumps({"words": [vars(word) for word in words]}))
                 continue
