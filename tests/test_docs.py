@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
 
 
 def links(page: Path) -> list[str]:
@@ -66,5 +68,7 @@ def test_the_architecture_names_only_files_that_exist():
 
 def test_the_walks_of_the_architecture_pass_files_that_exist():
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    missing = [path for path in re.findall(r"`([a-z_]+/[a-z_/0-9]+\.py)", text) if not (ROOT / "src/pyelmo" / path).exists()]
+    missing = [
+        path for path in re.findall(r"`([a-z_]+/[a-z_/0-9]+\.py)", text) if not (ROOT / "src/pyelmo" / path).exists()
+    ]
     assert not missing
