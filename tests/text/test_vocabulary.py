@@ -1,4 +1,4 @@
-"""Vocabularies: order, marks, and files that are not what they should be."""
+"""Vocabularies: order, special tokens, and invalid files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pyelmo.errors import FormatError
 from pyelmo.text.vocabulary import Vocabulary
 
 
-def test_counts_give_marks_then_falling_counts_then_code_points():
+def test_special_tokens_precede_words_by_falling_count_and_code_point():
     vocab = Vocabulary.from_counts({"b": 2, "a": 2, "c": 5, "rare": 1}, min_count=2)
     assert vocab.words == ("<S>", "</S>", "<UNK>", "c", "a", "b")
     assert Vocabulary.from_counts({"b": 2, "a": 2, "c": 5}, size=5).words[3:] == ("c", "a")
 
 
-def test_an_unknown_word_has_the_unknown_mark_s_id():
+def test_an_out_of_vocabulary_word_has_the_id_of_unknown():
     vocab = Vocabulary(("<S>", "</S>", "<UNK>", "word"))
     assert vocab["nothing"] == 2
     assert vocab.encode(["word", "nothing", "<S>"]).tolist() == [3, 2, 0]
@@ -29,8 +29,8 @@ def test_a_file_keeps_every_word_whatever_its_characters(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"<S>\n</S>\n<UNK>\na\na\n", "'a' stands at lines 4 and 5"),
-        (b"a\nb\n", "the mark '<S>' is missing"),
+        (b"<S>\n</S>\n<UNK>\na\na\n", "'a' occurs on lines 4 and 5"),
+        (b"a\nb\n", "the special token '<S>' is missing"),
         (b"<S>\n\xff\n", "not UTF-8 at byte 4"),
     ],
 )

@@ -1,6 +1,7 @@
-"""Tokenised sentences -> the arrays a biLM reads.
+"""Convert tokenised sentences to the input arrays of a biLM.
 
-A batch names each distinct word once: U distinct words, C symbols a word, B sentences, T tokens with the two marks.
+A batch contains each distinct word once. U distinct words, C symbols per word, B sentences, T tokens including the
+two boundary tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyelmo.text.vocabulary import BEGIN, END, Vocabulary
 
 @dataclass(frozen=True)
 class EncodedWords:
-    """Some words as ids: by their characters, by their number in the vocabulary, or both."""
+    """Words as symbol ids, as word ids, or both."""
 
     chars: Int32Array | None  # (U, C)
     words: Int32Array | None  # (U,)
@@ -27,11 +28,11 @@ class EncodedWords:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """How a model reads words: an alphabet for its character CNN, a vocabulary for its word table or softmax."""
+    """The alphabet of a model's character CNN, and the vocabulary of its embedding table or softmax."""
 
     alphabet: Alphabet | None = None
     vocab: Vocabulary | None = None
-    reads_words: bool = False  # the model has a word table, so that its input needs the vocabulary
+    reads_words: bool = False  # the model has an embedding table, so its input needs the vocabulary
 
     @property
     def begin(self) -> str:
@@ -42,20 +43,20 @@ class Lexicon:
         return self.vocab.end if self.vocab else END
 
     def encode(self, words: Sequence[str]) -> EncodedWords:
-        """The ids of some words, usually distinct ones."""
+        """Return the ids of words, usually distinct ones."""
         chars = encode_rows(self.alphabet, words) if self.alphabet else None
-        numbers = None
+        word_ids = None
         if self.reads_words:
             if self.vocab is None:
-                raise InputError("this model reads words by number, and its vocabulary is not known: give vocab=FILE")
+                raise InputError("the model has an embedding table, but no vocabulary. Pass vocab=FILE (--vocab FILE).")
             cut = self.alphabet.cut if isinstance(self.alphabet, Dictionary) else str
-            numbers = self.vocab.encode(cut(word) for word in words)
-        return EncodedWords(chars, numbers)
+            word_ids = self.vocab.encode(cut(word) for word in words)
+        return EncodedWords(chars, word_ids)
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> tuple[list[str], Int32Array, npt.NDArray[np.int64]]:
-        """The distinct words of some sentences, their index (B, T) with the marks around each sentence, the lengths.
+        """Return the distinct words of a batch, their index (B, T) with boundary tokens, and the lengths (B,).
 
-        Places after a sentence's end hold the begin mark's index; the lengths (B,) say where they start.
+        Positions after the end of a sentence are padding; they contain the index of the first boundary token.
         """
         numbers: dict[str, int] = {self.begin: 0, self.end: 1}
         lengths = np.array([len(sentence) + 2 for sentence in sentences], dtype=np.int64)

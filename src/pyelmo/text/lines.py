@@ -1,4 +1,4 @@
-"""Text with one sentence a line: a file or stdin -> its lines, with their numbers in every error."""
+"""Read text files or stdin line by line; errors contain the line number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyelmo.errors import FormatError, InputError, NotFoundError
 
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[BinaryIO]:
-    """A file, or stdin for "-"."""
+    """Open a file for reading, or stdin for "-"."""
     if path == "-":
         yield sys.stdin.buffer
         return
@@ -22,13 +22,13 @@ def open_text(path: str) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise NotFoundError(f"{path}: not found") from None
     except IsADirectoryError:
-        raise InputError(f"{path}: is a folder; name a file, or - for stdin") from None
+        raise InputError(f"{path}: is a folder. Name a file, or - for stdin.") from None
     with file:
         yield file
 
 
 def read_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
-    """Lines split at line feeds alone, without their ends; `first` is the number of the next one."""
+    """Yield lines without their line ends, split only at line feeds; `first` is the number of the first line."""
     for number, line in enumerate(file, first):
         try:
             yield line.decode("utf-8").rstrip("\r\n")
@@ -40,30 +40,33 @@ def read_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines of a labelled file with their numbers from 1, without their ends."""
+    """Yield the lines of a data set file with their numbers, starting at 1."""
     try:
         with open_text(str(path)) as file:
             yield from enumerate(read_lines(file, str(path)), 1)
-    except InputError as error:  # not UTF-8: here it is the file that is wrong
+    except InputError as error:  # not UTF-8: in a data set file this is an error of the format
         raise FormatError(str(error)) from error
 
 
 def existing(path: str | Path) -> Path:
-    """The path, or one clear error."""
+    """Return the path if it exists."""
     if not Path(path).exists():
         raise NotFoundError(f"{path}: not found")
     return Path(path)
 
 
 def check_published(path: str | Path, count: int, expected: int | None, what: str, *, exact: bool = False) -> None:
-    """Refuse a file without examples, and a copy of a published file that is cut short.
+    """Check the number of examples in a file: at least one, and no fewer than in the published file.
 
     Args:
-        path: The file, for the error.
-        count: How many examples were read from it.
-        expected: How many the published file holds, or None for a file that is not a published one.
-        what: What the examples are, in the plural.
-        exact: Whether more than the published number is an error, too; else a later release may hold more.
+        path: The file, for the error message.
+        count: The number of examples read from it.
+        expected: The number of examples in the published file, or None for any other file.
+        what: The name of the examples in the plural.
+        exact: Whether more examples than in the published file are an error; otherwise a later release may have more.
+
+    Raises:
+        FormatError: The file has no examples, or not as many as the published one.
     """
     if not count:
         raise FormatError(f"{path}: holds no {what}. Is it empty, or in another format?")

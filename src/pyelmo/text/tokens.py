@@ -1,16 +1,17 @@
-"""Text -> sentences -> words, by rules that are short, fast and the same on every machine.
+"""Split text into sentences and sentences into words, with short and fast rules.
 
     paragraph --split_sentences--> sentences --split_words--> words
 
-Nothing is lower-cased and nothing is lost: the words put together are the text without its white space (but for
-"ko-morph", whose morphemes are dictionary forms). White space always ends a word, so a rule looks at one *piece*, the
-characters between two spaces, and a caller with much text may keep the words of each piece (`piece_splitter`).
+The text is not lower-cased and no character is dropped: the words joined together are the text without white space
+(except for "ko-morph", whose morphemes are dictionary forms). White space always ends a word, so the rules look at one
+*piece* at a time, the characters between two white spaces. With much text it saves time to store the words of each
+piece (`piece_splitter`).
 
-    en        punctuation apart; clitics as in the Penn Treebank (do n't, it 's, we 'll); 3.14, 1,000, U.S., e.g.,
-              Mr., well-known, O'Brien, AT&T, addresses of pages and mail in one word
-    ko        eojeol (what stands between spaces), punctuation apart, numbers in one word
-    ko-morph  morphemes, found by kiwipiepy (the extra `ko`)
-    general   punctuation and symbols apart, numbers in one word, each Han or kana character a word
+    en        separates punctuation, and clitics as in the Penn Treebank (do n't, it 's, we 'll); keeps 3.14, 1,000,
+              U.S., e.g., Mr., well-known, O'Brien, AT&T, URLs and e-mail addresses as one word
+    ko        separates punctuation from eojeol (the text between two spaces); keeps numbers as one word
+    ko-morph  splits into morphemes with kiwipiepy (the extra `ko`)
+    general   separates punctuation and symbols; keeps numbers as one word; each Han or kana character is a word
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Abbreviations that stand before a name or a number: the full stop belongs to the word and no sentence ends there.
+# Abbreviations before a name or a number: the full stop belongs to the word and does not end a sentence.
 _TITLES = _listed(
     "Mr Mrs Ms Messrs Dr Prof Rev Hon St Mt Ft Gen Col Lt Sgt Capt Cmdr Maj Adm Gov Sen Rep Pres Mme Mlle "
     "Fig Figs Eq Eqs Vol Vols Nos pp eds vs cf viz ca approx dept"
 )
-# Abbreviations that may also be the last word of a sentence: then the next word decides.
+# Abbreviations that may also end a sentence: the next word decides.
 _ENDINGS = _listed(
     "Inc Ltd Co Corp Bros Jr Sr Esq etc Ave Blvd Rd Univ Assn Jan Feb Apr Jun Jul Aug Sept Sep Oct Nov Dec "
     "Tue Tues Thu Thurs"
 )
-# Plain words that shorten only before a number ("No. 5", "Mar. 3"): their full stop stands apart as a word.
+# Ordinary words that are abbreviations only before a number ("No. 5", "Mar. 3"): their full stop is a separate word.
 _BEFORE_NUMBERS = _listed("No Op op Art Ch ch Sec Mar Mon Wed Fri Sat Sun")
-# Words that open a sentence far more often than they follow an abbreviation within one.
+# Words that start a sentence far more often than they follow an abbreviation within a sentence.
 _OPENERS = _listed(
     "The A An He She It They We I You This That These Those There His Her Its Their Our My In On At As By For From "
     "With After Before During Since Until While When Where Why How What Who If But And Or So Yet However Although "
@@ -61,7 +62,22 @@ _HAN_AND_KANA = (
 
 
 def split_sentences(text: str, language: str = "general") -> list[str]:
-    """The sentences of one paragraph; only the white space around them goes."""
+    """Split a paragraph into sentences.
+
+    Args:
+        text: One paragraph.
+        language: The rules to use: "en", "ko", "ko-morph" or "general".
+
+    Returns:
+        The sentences in order, without the white space around them.
+
+    Raises:
+        InputError: The language is unknown.
+
+    Example:
+        >>> split_sentences("Mr. Smith met Dr. Jones. They spoke.", "en")
+        ['Mr. Smith met Dr. Jones.', 'They spoke.']
+    """
     check_language(language)
     is_end = _is_english_end if language == "en" else _is_general_end
     text = text.strip()
@@ -77,10 +93,29 @@ def split_sentences(text: str, language: str = "general") -> list[str]:
 
 
 def split_words(text: str, language: str = "general") -> list[str]:
-    """The words of a text by the rules of its language."""
+    """Split a text into words.
+
+    Args:
+        text: A sentence, or any other text.
+        language: The rules to use: "en", "ko", "ko-morph" (morphemes) or "general" (any language).
+
+    Returns:
+        The words in order. Joined together they are the text without white space, except for "ko-morph", which
+        returns morphemes in their dictionary form.
+
+    Raises:
+        InputError: The language is unknown.
+        MissingExtraError: The language is "ko-morph" and the extra `ko` is not installed.
+
+    Example:
+        >>> split_words("I don't think it's Bob's.", "en")
+        ['I', 'do', "n't", 'think', 'it', "'s", 'Bob', "'s", '.']
+        >>> split_words("한국(韓國)은 크다.", "ko")
+        ['한국', '(', '韓國', ')', '은', '크다', '.']
+    """
     if language == "ko-morph":
         return [span.word for span in _morphemes(text)]
-    split_piece = _remembering_splitter(language)
+    split_piece = _cached_splitter(language)
     words: list[str] = []
     for piece in text.split():
         words += split_piece(piece)
@@ -88,7 +123,7 @@ def split_words(text: str, language: str = "general") -> list[str]:
 
 
 class TokenSpan(NamedTuple):
-    """A word and where it stands: `text[start:end]` is the word, or what is written for a morpheme."""
+    """A word and its position in a text: `text[start:end]` is the word, or the written form of a morpheme."""
 
     word: str
     start: int
@@ -96,12 +131,12 @@ class TokenSpan(NamedTuple):
 
 
 def split_spans(text: str, language: str = "general") -> list[TokenSpan]:
-    """The words of a text with their places; morphemes within one syllable share it."""
+    """Split a text into words with their positions; morphemes of the same syllable have the same position."""
     if language == "ko-morph":
         return _morphemes(text)
     spans: list[TokenSpan] = []
     end = 0
-    for word in split_words(text, language):  # in order, and nothing but white space between them
+    for word in split_words(text, language):  # only white space is between two words
         start = text.index(word, end)
         end = start + len(word)
         spans.append(TokenSpan(word, start, end))
@@ -110,22 +145,22 @@ def split_spans(text: str, language: str = "general") -> list[TokenSpan]:
 
 @functools.cache
 def piece_splitter(language: str) -> Callable[[str], list[str]]:
-    """The function that splits one piece (text without white space) of a language whose words never cross a space."""
+    """Return the function that splits one piece (a text without white space) into words."""
     check_language(language)
     if language == "ko-morph":
-        raise InputError("language 'ko-morph' splits whole sentences, not pieces. Use split_words.")
+        raise InputError("language 'ko-morph' can split only whole sentences. Use split_words.")
     find = _PATTERNS[language]().findall
-    if language == "general":  # where a Han or kana character is a word, and alphanumeric too
+    if language == "general":  # Han and kana characters are alphanumeric, but each is a word
         return lambda piece: [piece] if piece.isalnum() and piece.isascii() else find(piece)
     return lambda piece: [piece] if piece.isalnum() else find(piece)
 
 
 @functools.cache
-def _remembering_splitter(language: str) -> Callable[[str], list[str]]:
-    """The same, remembering the pieces seen lately: most of a text is the same few pieces, and a look-up is cheap."""
+def _cached_splitter(language: str) -> Callable[[str], list[str]]:
+    """Return a piece splitter with a cache, as most of a text consists of the same few pieces."""
     split_piece = piece_splitter(language)
-    remember = functools.lru_cache(maxsize=1 << 16)(split_piece)
-    return lambda piece: remember(piece) if len(piece) <= 32 else split_piece(piece)
+    cached = functools.lru_cache(maxsize=1 << 16)(split_piece)
+    return lambda piece: cached(piece) if len(piece) <= 32 else split_piece(piece)
 
 
 def check_language(language: str) -> None:
@@ -138,88 +173,88 @@ def check_language(language: str) -> None:
 
 @functools.cache
 def _classes() -> tuple[str, str]:
-    """The insides of two regex classes: letters, and marks (punctuation and symbols). The rest is white space.
+    """Return the content of two regex classes: letters, and symbols (with punctuation). The rest is white space.
 
-    `\\w` will not do for letters: it leaves out the vowel signs of Devanagari, Thai and others, and would break their
-    words. The ranges are written out, without `\\s` or a negation, because the regex engine then finds a letter in one
-    step; otherwise it walks through all the ranges (measured: 20 times slower).
+    `\\w` does not match the vowel signs of Devanagari, Thai and others, and would break their words. The ranges are
+    written out, without `\\s` or a negation, so that the regex engine tests a character in one step and does not walk
+    through all ranges (measured: 20 times slower).
     """
-    # No punctuation is assigned beyond the second plane. Each step is one call over all characters: a loop over them
-    # would take longer than all else that a short text needs.
+    # Unicode has no punctuation beyond the second plane. Each step is one call over all characters, as a Python loop
+    # over them would take longer than splitting a short text.
     characters = "".join(map(chr, range(0x20000)))
     categories = list("".join(map(unicodedata.category, characters))[::2])  # the first letter of two
     for space in re.finditer(r"\s", characters):
         categories[space.start()] = " "
     kinds = "".join(categories)
-    letters, marks = (
-        "".join(f"{_literal(found.start())}-{_literal(found.end() - 1)}" for found in re.finditer(pattern, kinds))
+    letters, symbols = (
+        "".join(f"{_literal(run.start())}-{_literal(run.end() - 1)}" for run in re.finditer(pattern, kinds))
         for pattern in ("[^PS ]+", "[PS]+")
     )
     letters += f"{_literal(0x20000)}-{_literal(0x10FFFF)}"
-    return letters, marks
+    return letters, symbols
 
 
 def _literal(code: int) -> str:
-    """A character in a regex class; written as it is where it means nothing else there, which is read soonest."""
+    """Return a character of a regex class, escaped only where it could have another meaning: that compiles faster."""
     return chr(code) if code > 0x7F else f"\\x{code:02x}"
 
 
-def _parts() -> dict[str, str]:
-    """The named bits of which the patterns are made. Every repetition that may fail late is bounded."""
-    letters, marks = _classes()
+def _subpatterns() -> dict[str, str]:
+    """Return the parts that all patterns share. Repetitions that may fail late are bounded, to keep the time linear."""
+    letters, symbols = _classes()
     return {
         "letter": f"[{letters}]",
-        "page": r"(?:https?://|ftp://|www\.)[^\s<>\"“”]*[^\s<>\"“”.,;:!?'’)\]}]",
-        "mail": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
+        "url": r"(?:https?://|ftp://|www\.)[^\s<>\"“”]*[^\s<>\"“”.,;:!?'’)\]}]",
+        "email": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
         "runs": r"\.{2,}|-{2,}|={2,}|\*{2,}|~{2,}|_{2,}|#{2,}|``|''",
-        # A symbol with what modifies it (emoji: variation selectors, skin tones, joined emoji), else one character.
-        "symbol": rf"[!-~]|[{marks}](?:[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[{marks}])*|\S",
+        # A symbol with its modifiers (emoji: variation selectors, skin tones, joined emoji), or one character.
+        "symbol": rf"[!-~]|[{symbols}](?:[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[{symbols}])*|\S",
     }
 
 
 def _english() -> re.Pattern[str]:
-    bits = _parts()
-    letter = bits["letter"]
+    shared = _subpatterns()
+    letter = shared["letter"]
     clitic = rf"['’](?:[sS]|[lL][lL]|[rR][eE]|[vV][eE]|[dD]|[mM])(?!{letter})"
     negation = rf"[nN]['’][tT](?!{letter})"
     titles = "|".join(sorted(_TITLES | _ENDINGS, key=lambda word: (-len(word), word)))
-    # What may stand inside a word: marks in numbers, hyphens, ampersands, apostrophes that begin no clitic.
+    # Allowed inside a word: punctuation in numbers, hyphens, ampersands, apostrophes that do not start a clitic.
     inner = rf"(?:(?<=\d)[.,:/](?=\d)|[-‐‑&](?={letter})|(?!{clitic})['’](?={letter}))"
     rest = rf"(?:{inner}{letter}+)*"
     return re.compile(
         "|".join(
             [
-                r"[A-Za-z]+(?=[,;!?)\]\"”]|\Z)|[A-Za-z]{7,}(?=\.\Z)",  # what no rule below would change, first: quick
-                bits["page"],
-                bits["mail"],
+                r"[A-Za-z]+(?=[,;!?)\]\"”]|\Z)|[A-Za-z]{7,}(?=\.\Z)",  # no other rule changes these; for speed
+                shared["url"],
+                shared["email"],
                 r"(?:[A-Za-z0-9-]{1,63}\.){1,8}(?:com|org|net|edu|gov)(?:/[^\s<>\"“”]*[^\s<>\"“”.,;:!?'’)\]}])?"
                 rf"(?!{letter})",
                 negation,
                 clitic,
-                rf"(?={letter}+['’][tT]){letter}{{1,40}}?(?={negation})",  # the guard is quick, the lazy search is not
+                rf"(?={letter}+['’][tT]){letter}{{1,40}}?(?={negation})",  # the first lookahead is for speed
                 rf"[A-Za-z](?:\.[A-Za-z](?!{letter}))+(?:\.(?!\.))?(?:[-‐‑]{letter}+{rest})?",  # U.S., e.g., U.S.-led
                 rf"(?:{titles}|Ph\.D|[A-HJ-Z])\.(?!\.)",
                 rf"{letter}+{rest}",
-                bits["runs"],
-                bits["symbol"],
+                shared["runs"],
+                shared["symbol"],
             ]
         )
     )
 
 
 def _korean() -> re.Pattern[str]:
-    bits = _parts()
-    word = rf"{bits['letter']}+(?:(?<=\d)[.,:](?=\d){bits['letter']}+)*"
-    return re.compile("|".join([bits["page"], bits["mail"], word, bits["runs"], bits["symbol"]]))
+    shared = _subpatterns()
+    word = rf"{shared['letter']}+(?:(?<=\d)[.,:](?=\d){shared['letter']}+)*"
+    return re.compile("|".join([shared["url"], shared["email"], word, shared["runs"], shared["symbol"]]))
 
 
 def _general() -> re.Pattern[str]:
-    bits = _parts()
+    shared = _subpatterns()
     single = rf"[{_HAN_AND_KANA}][\u0300-\u036f\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*"
-    letter = rf"(?:(?![{_HAN_AND_KANA}]){bits['letter']})"
-    # Inside a word: marks in numbers, and the marks that only ever join letters (Catalan, Hebrew).
+    letter = rf"(?:(?![{_HAN_AND_KANA}]){shared['letter']})"
+    # Allowed inside a word: punctuation in numbers, and punctuation that only joins letters (Catalan, Hebrew).
     word = rf"{letter}+(?:(?:(?<=\d)[.,:](?=\d)|[·״׳](?={letter})){letter}+)*"
-    return re.compile("|".join([bits["page"], bits["mail"], single, word, bits["runs"], bits["symbol"]]))
+    return re.compile("|".join([shared["url"], shared["email"], single, word, shared["runs"], shared["symbol"]]))
 
 
 _PATTERNS: dict[str, Callable[[], re.Pattern[str]]] = {"en": _english, "ko": _korean, "general": _general}
@@ -246,21 +281,21 @@ def _morphemes(text: str) -> list[TokenSpan]:
 # --- sentences -----------------------------------------------------------------------------------------------------
 
 
-# The marks that end a sentence with what closes after them, and the white space (1) up to no small letter. It begins
-# with one class of characters because the regex engine can then skip to the next of them.
+# Punctuation that ends a sentence, closing quotes and brackets, and white space (group 1) not before a lower-case
+# letter. The pattern begins with one character class, so that the regex engine can skip to the next match quickly.
 _AFTER_END = rf"[{_ENDS}{re.escape(_CLOSERS)}]{{0,8}}"
 _END = re.compile(rf"[{_ENDS}](?:(?<=[{_ENDS_WITHOUT_SPACE}]){_AFTER_END}|{_AFTER_END}(?=\s))(\s*)(?=[^\sa-z])")
 _NEXT_WORD = re.compile(rf"[{re.escape(_LEADING)}]*(\S{{0,32}})")
 
 
 def _next_word(text: str, position: int) -> str:
-    """The word at a position, without the quotes, brackets and dashes that may stand before it."""
+    """Return the word at a position, without the quotes, brackets and dashes before it."""
     match = _NEXT_WORD.match(text, position)
     return match.group(1) if match else ""
 
 
 def _last_word(text: str, start: int, end: int) -> str:
-    """The word before a position, no further back than `start`, without quotes and brackets before it."""
+    """Return the word before `end`, but after `start`, without the quotes and brackets before it."""
     words = text[max(start, end - 40) : end].rsplit(None, 1)
     return words[-1].lstrip(_LEADING) if words else ""
 
@@ -269,28 +304,28 @@ def _is_general_end(text: str, start: int, match: re.Match[str]) -> bool:
     following = _next_word(text, match.end())
     if following[:1].islower():
         return False
-    mark = match.start()
-    if text[mark] != ".":
+    stop = match.start()
+    if text[stop] != ".":
         return True
-    word = _last_word(text, start, mark)
-    is_list_number = word.isdigit() and mark - start == len(word)
+    word = _last_word(text, start, stop)
+    is_list_number = word.isdigit() and stop - start == len(word)
     is_initial = len(word) == 1 and word.isupper()
     return not (is_list_number or is_initial)
 
 
 def _is_english_end(text: str, start: int, match: re.Match[str]) -> bool:
-    mark, end = match.start(), match.end()
+    stop, end = match.start(), match.end()
     following = text[end]
     if not following.isalnum():
         following = _next_word(text, end)[:1]
     if following.islower():
         return False
-    # Most sentences end after a word of seven letters or more, as no abbreviation has.
-    if text[mark] != "." or text[mark + 1] == "." or (mark - 7 >= start and text[mark - 7 : mark].isalpha()):
+    # No abbreviation has seven letters or more.
+    if text[stop] != "." or text[stop + 1] == "." or (stop - 7 >= start and text[stop - 7 : stop].isalpha()):
         return True
-    word = _last_word(text, start, mark)
+    word = _last_word(text, start, stop)
     if word.isdigit():
-        return mark - start > len(word)  # else the number of a list
+        return stop - start > len(word)  # otherwise it is the number of a list item
     if word in _BEFORE_NUMBERS:
         return not following.isdigit()
     if word in _TITLES or word.lower() in ("e.g", "i.e"):
