@@ -33,11 +33,12 @@ from typing import Any
 import numpy as np
 
 import pyelmo
+from pyelmo import neighbours
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import PyelmoError
 from pyelmo.files import atomic_path
-from pyelmo.neighbours import index as neighbours
-from pyelmo.neighbours import nearest
+from pyelmo.neighbours import vector_index
+from pyelmo.neighbours.build import IndexedSentence, write
 from pyelmo.neighbours.senses import PLAY, PLAY_NOUNS, senses_of_neighbours
 from pyelmo.probes.wsd_data import read_senses
 from pyelmo.provenance import machine
@@ -118,7 +119,7 @@ class RandomText:
             vectors += 0.2 * self.random.standard_normal(vectors.shape, dtype=np.float32)
             yield words, unit_vectors(vectors)
 
-    def sentences(self, count: int) -> Iterator[tuple[neighbours.IndexedSentence, Float32Array]]:
+    def sentences(self, count: int) -> Iterator[tuple[IndexedSentence, Float32Array]]:
         line = 0
         for words, vectors in self.blocks(count):
             for start in range(0, len(words), LENGTH):
@@ -129,7 +130,7 @@ class RandomText:
                 line += 1
                 text = " ".join(span.word for span in spans)
                 yield (
-                    neighbours.IndexedSentence(text, spans, list(range(len(spans))), 0, line),
+                    IndexedSentence(text, spans, list(range(len(spans))), 0, line),
                     vectors[start : start + LENGTH],
                 )
 
@@ -138,8 +139,8 @@ def find_size(args: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {
         "dim": args.dim,
         "threads": threads(),
-        "probes": nearest.PROBES,
-        "centres": nearest.CENTRES,
+        "probes": vector_index.PROBES,
+        "centres": vector_index.CENTROIDS,
     }
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for count in (args.occurrences // 4, args.occurrences):
@@ -154,7 +155,7 @@ def find_size(args: argparse.Namespace) -> dict[str, Any]:
 def build_random(path: Path, count: int, dim: int) -> dict[str, Any]:
     start, cpu = time.perf_counter(), time.process_time()
     facts = {"words": "all", "inputs": ["random"]}
-    index = neighbours.write(RandomText(dim, seed=1).sentences(count), path, dim=dim, facts=facts)
+    index = write(RandomText(dim, seed=1).sentences(count), path, dim=dim, facts=facts)
     return {
         "kind": index.manifest["kind"], "gigabytes": sum(file.stat().st_size for file in path.iterdir()) / 1e9,
         "build_seconds": time.perf_counter() - start, "build_cpu_seconds": time.process_time() - cpu,
@@ -191,19 +192,19 @@ def find_recall(args: argparse.Namespace) -> dict[str, Any]:
     count, dim = len(index), index.manifest["dim"]
     if index.manifest["kind"] != "exact":
         sys.exit(f"{args.index}: is not exact; build it with --exact")
-    stored = np.memmap(args.index / nearest.VECTORS, dtype="<f4", mode="r", shape=(count, dim))
+    stored = np.memmap(args.index / vector_index.VECTORS, dtype="<f4", mode="r", shape=(count, dim))
     chosen = np.sort(np.random.default_rng(0).choice(count, min(args.queries, count), replace=False))
     asked = np.asarray(stored[chosen])
     best = Best(asked, NEAREST + 1)  # the first is the occurrence itself
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        writer = nearest.VectorWriter(Path(folder), dim)
-        for start in range(0, count, nearest.BLOCK):
-            block = np.asarray(stored[start : start + nearest.BLOCK])
+        writer = vector_index.VectorWriter(Path(folder), dim)
+        for start in range(0, count, vector_index.BLOCK):
+            block = np.asarray(stored[start : start + vector_index.BLOCK])
             best.add(block)
             writer.add(block)
-        nearest.EXACT_AT_MOST = 0
+        vector_index.EXACT_AT_MOST = 0
         writer.finish()
-        search = nearest.ListSearch(Path(folder), count, dim)
+        search = vector_index.ListSearch(Path(folder), count, dim)
         times = milliseconds(
             "query", [lambda vector=vector: search.nearest(vector, NEAREST) for vector in asked[:1000]]
         )
@@ -212,7 +213,7 @@ def find_recall(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "model": Path(model["name"]).name, "model_sha256": model["sha256"], "layer": index.manifest["layer"],
         "occurrences": count, "dim": dim, "queries": len(asked), "recall_at_10": share, "threads": threads(),
-        "probes": nearest.PROBES, "centres": nearest.CENTRES, **times,
+        "probes": vector_index.PROBES, "centres": vector_index.CENTROIDS, **times,
     }  # fmt: skip
 
 
@@ -225,7 +226,7 @@ class Best:
         self.rows = np.zeros((len(queries), 0), dtype=np.int64)
 
     def add(self, vectors: Float32Array) -> None:
-        faiss = nearest.import_faiss()
+        faiss = vector_index.import_faiss()
         near, places = faiss.knn(self.queries, vectors, self.count, metric=faiss.METRIC_INNER_PRODUCT)
         cosines = np.concatenate([self.cosines, near], axis=1)
         rows = np.concatenate([self.rows, places + self.seen], axis=1)
@@ -275,7 +276,7 @@ def threads() -> int:
 def save(path: Path, key: str, found: dict[str, Any]) -> None:
     results = json.loads(path.read_text("utf-8")) if path.exists() else {}
     plain = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
-    versions = {"pyelmo": pyelmo.__version__, "numpy": np.__version__, "faiss": nearest.import_faiss().__version__}
+    versions = {"pyelmo": pyelmo.__version__, "numpy": np.__version__, "faiss": vector_index.import_faiss().__version__}
     command = " ".join(["python", "benchmarks/speed/neighbours.py", *plain])
     results[key] = {"result": rounded(found), "command": command, "machine": {**machine(), **versions}}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from support import make_embedder
 
+from pyelmo import neighbours
 from pyelmo.cli import main
 from pyelmo.cli.use.neighbours import QUERY_EXAMPLE
 from pyelmo.errors import FormatError, InputError, MissingExtraError, NotFoundError, OutputError
-from pyelmo.neighbours import index as neighbours
-from pyelmo.neighbours import nearest
-from pyelmo.neighbours.index import Index, IndexedSentence, find_word
+from pyelmo.neighbours import Index, vector_index
+from pyelmo.neighbours.build import IndexedSentence
+from pyelmo.neighbours.build import write as write_index
+from pyelmo.neighbours.search import find_word
 from pyelmo.text.tokens import TokenSpan
 from pyelmo.vectors.static import unit_vectors
 
@@ -37,7 +39,7 @@ def write(path: Path, vectors: np.ndarray, **options) -> Index:
     rows = vectors.reshape(-1, 5, vectors.shape[1])
     spans = [TokenSpan("ab"[place % 2], 2 * place, 2 * place + 1) for place in range(5)]
     found = ((IndexedSentence("a b a b a", spans, list(range(5)), 0, line), row) for line, row in enumerate(rows, 1))
-    return neighbours.write(found, path, dim=vectors.shape[1], facts=FACTS, **options)
+    return write_index(found, path, dim=vectors.shape[1], facts=FACTS, **options)
 
 
 def places(found: list[neighbours.Neighbour]) -> list[int]:
@@ -74,28 +76,38 @@ def test_an_exact_index_gives_what_numpy_gives(tmp_path):
 
 
 def test_lists_hold_every_vector_once_and_faiss_alone_reads_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
-    monkeypatch.setattr(nearest, "BLOCK", 999)
+    monkeypatch.setattr(vector_index, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(vector_index, "BLOCK", 999)
+    monkeypatch.setattr(vector_index, "PART", 2500)
     vectors = random_vectors(10_000)
     assert write(tmp_path / "index", vectors).manifest["kind"] == "ivf"
-    assert not (tmp_path / "index" / nearest.VECTORS).exists()
-    read = faiss.read_index(str(tmp_path / "index" / nearest.INDEX))
-    lists = [faiss.rev_swig_ptr(read.invlists.get_ids(n), read.invlists.list_size(n)).copy() for n in range(read.nlist)]
-    assert sorted(np.concatenate(lists).tolist()) == list(range(10_000))
-    read.make_direct_map()
-    np.testing.assert_allclose(read.reconstruct_n(0, 10_000), vectors, atol=1e-3)
-    _, owners = read.quantizer.search(vectors, 1)
-    assert all((owners[rows, 0] == number).all() for number, rows in enumerate(lists))
+    assert not (tmp_path / "index" / vector_index.VECTORS).exists()
+    read = faiss.read_index(str(tmp_path / "index" / vector_index.INDEX))
+    stored, owners = np.zeros(vectors.shape, np.float16), np.zeros(10_000, np.int64)
+    seen = []
+    files = sorted((tmp_path / "index").glob("lists-*.faiss"))
+    for path in files:
+        lists = faiss.read_InvertedLists(faiss.FileIOReader(str(path)))
+        for number in range(lists.nlist):
+            size = lists.list_size(number)
+            rows = faiss.rev_swig_ptr(lists.get_ids(number), size).copy()
+            codes = faiss.rev_swig_ptr(lists.get_codes(number), size * lists.code_size).copy()
+            stored[rows], owners[rows] = codes.view("<f2").reshape(size, -1), number
+            seen += rows.tolist()
+    assert len(files) == 4  # 2997 vectors in each but the last
+    assert sorted(seen) == list(range(10_000))
+    assert (stored == unit_vectors(vectors).astype(np.float16)).all()
+    assert (owners == read.quantizer.search(unit_vectors(vectors), 1)[1][:, 0]).all()
 
 
 def test_lists_give_what_is_exact_when_all_are_asked(tmp_path, monkeypatch):
     vectors = random_vectors(10_000)
     exact = write(tmp_path / "exact", vectors)
-    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(vector_index, "EXACT_AT_MOST", 1000)
     lists = write(tmp_path / "lists", vectors)
     forced = write(tmp_path / "forced", vectors, exact=True)
     assert [index.manifest["kind"] for index in (exact, lists, forced)] == ["exact", "ivf", "exact"]
-    monkeypatch.setattr(nearest, "PROBES", 10_000)
+    monkeypatch.setattr(vector_index, "PROBES", 10_000)
     for query in random_vectors(20) + 0.1:
         found, want = lists.nearest(query), exact.nearest(query)
         np.testing.assert_allclose([n.cosine for n in found], [n.cosine for n in want], atol=1e-4)
@@ -104,9 +116,11 @@ def test_lists_give_what_is_exact_when_all_are_asked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("at_most", [1000, 100_000])
 def test_neighbours_of_the_same_word_are_all_compared(tmp_path, monkeypatch, at_most):
-    monkeypatch.setattr(nearest, "EXACT_AT_MOST", at_most)
-    monkeypatch.setattr(nearest, "PROBES", 10_000)
-    monkeypatch.setattr(nearest, "BLOCK", 999)
+    monkeypatch.setattr(vector_index, "EXACT_AT_MOST", at_most)
+    monkeypatch.setattr(vector_index, "PROBES", 10_000)
+    monkeypatch.setattr(vector_index, "BLOCK", 999)
+    monkeypatch.setattr(vector_index, "SCAN", 999)
+    monkeypatch.setattr(vector_index, "PART", 2500)
     vectors = random_vectors(10_000)
     index = write(tmp_path / "index", vectors)
     rows = np.flatnonzero(np.arange(10_000) % 5 % 2)
@@ -117,8 +131,8 @@ def test_neighbours_of_the_same_word_are_all_compared(tmp_path, monkeypatch, at_
 
 
 def test_a_rare_word_is_found_in_whatever_list_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(nearest, "EXACT_AT_MOST", 1000)
-    monkeypatch.setattr(nearest, "PROBES", 1)
+    monkeypatch.setattr(vector_index, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(vector_index, "PROBES", 1)
     vectors = random_vectors(10_000)
     index = write(tmp_path / "index", vectors)
     rows = np.arange(0, 10_000, 1999)
@@ -151,7 +165,7 @@ def test_a_vector_in_the_index_is_the_model_s(tmp_path, index):
     sentences = [["The", "bank", "of", "a", "river", "."], ["A", "bank", "account"], ["Bank", "on", "the", "bank", "!"]]
     layers = embedder.embed(sentences, layers=1)
     want = np.stack([layers[0][1], layers[1][1], layers[2][0], layers[2][3]])
-    stored = np.fromfile(tmp_path / "index" / nearest.VECTORS, "<f4").reshape(4, -1)
+    stored = np.fromfile(tmp_path / "index" / vector_index.VECTORS, "<f4").reshape(4, -1)
     np.testing.assert_allclose(stored, unit_vectors(want), atol=1e-6)
 
 
@@ -186,12 +200,12 @@ def test_the_word_meant_is_found(sentence, word, place):
 @pytest.mark.parametrize(
     ("sentence", "word", "message"),
     [
-        ("a Broadway play", None, "one word must stand between asterisks"),
-        ("a * * play", None, "one word must stand between asterisks"),
-        ("a *Broadway* *play*", None, "one word must stand between asterisks"),
+        ("a Broadway play", None, "expected one word between asterisks"),
+        ("a * * play", None, "expected one word between asterisks"),
+        ("a *Broadway* *play*", None, "expected one word between asterisks"),
         ("a *Broadway play*", None, "is not one word but 2: Broadway, play"),
-        ("a Broadway play", "film", "'film' does not stand in the sentence"),
-        ("play the play", "play", "'play' stands 2 times"),
+        ("a Broadway play", "film", "'film' does not occur in the sentence"),
+        ("play the play", "play", "'play' occurs 2 times"),
     ],
 )
 def test_a_sentence_without_one_word_meant_is_refused(sentence, word, message):
@@ -205,7 +219,7 @@ def test_a_word_that_the_index_lacks_has_no_neighbours_of_its_own(index):
 
 
 def test_a_text_without_the_word_leaves_no_index(tmp_path, index, model):
-    with pytest.raises(InputError, match="no play in it to index"):
+    with pytest.raises(InputError, match="no occurrence of play to index"):
         neighbours.build([tmp_path / "text.txt"], tmp_path / "other", model=model, words=["play"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "model", "text.txt"]
 
@@ -237,13 +251,13 @@ def test_a_quick_look_compares_sizes(index):
     change_byte(index.path / "vectors.f32")
     Index(index.path, verify=False)
     (index.path / "vectors.f32").write_bytes(b"")
-    with pytest.raises(FormatError, match="it has 0 bytes, not 256"):
+    with pytest.raises(FormatError, match="the file has 0 bytes, expected 256"):
         Index(index.path, verify=False)
 
 
 def test_another_model_is_refused_and_a_copy_is_not(tmp_path, index, model):
     make_embedder(seed=1).save(tmp_path / "another")
-    with pytest.raises(InputError, match="the index is of another model .*model, .* than .*another"):
+    with pytest.raises(InputError, match="built with another model .*model, .* than .*another"):
         index.load_model(tmp_path / "another")
     shutil.move(model, tmp_path / "moved")
     with pytest.raises(NotFoundError, match="model"):

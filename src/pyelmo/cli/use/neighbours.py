@@ -13,7 +13,7 @@ from pyelmo.cli.use.embed import parse_layers
 from pyelmo.errors import InputError
 
 if TYPE_CHECKING:
-    from pyelmo.neighbours.index import Neighbour
+    from pyelmo.neighbours import Neighbour
     from pyelmo.vectors.static import SimilarWord
 
 HELP = "find the words that are nearest in context: build an index of a text, then query it"
@@ -78,7 +78,7 @@ def _build(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from pyelmo.embed.files.inputs import count
-    from pyelmo.neighbours.index import build
+    from pyelmo.neighbours import build
 
     words = None if args.words == "all" else [word.strip() for word in args.words.split(",")]
     if words is not None and not all(words):
@@ -101,7 +101,7 @@ def _build(args: argparse.Namespace) -> None:
 
 def _query(args: argparse.Namespace) -> None:
     from pyelmo.encoders.static import read_vectors
-    from pyelmo.neighbours.index import Index
+    from pyelmo.neighbours import Index
     from pyelmo.text.lines import open_text, read_lines
 
     if args.count < 1:
