@@ -1,4 +1,4 @@
-"""Documents with clusters of mentions: the published formats, and one clear error for what is malformed."""
+"""Files of coreference: each published format gives its documents, and a malformed file is one clear error."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_ontogum_has_no_bars_and_its_sentences_are_split_by_rule(write):
     assert (document.name, document.genre) == ("GUM_fiction_king", "fiction")
 
 
-def test_blanked_documents_are_left_out_and_told(write, tmp_path, caplog):
+def test_blanked_documents_are_left_out_with_a_warning(write, tmp_path, caplog):
     write(ONTOGUM, "docs/GUM_a_b.conll")
     blank = write("# begin document\n0\t___\t(1)\n1\t_\t_\n# end document\n", "docs/GUM_reddit_x.conll")
     with caplog.at_level(logging.WARNING, "pyelmo"):
         assert [document.name for document in read_documents(tmp_path / "docs", "ontogum")] == ["GUM_a_b"]
-    assert "1 of 2 documents have blanks for words and are left out" in caplog.text
+    assert "1 of 2 documents are left out, because their words are blank" in caplog.text
     with pytest.raises(FormatError, match="GUM_reddit_x.conll: holds no documents"):
         read_documents(blank, "ontogum")
 
@@ -112,18 +112,22 @@ def test_mentions_of_one_cluster_may_lie_within_each_other(write):
 @pytest.mark.parametrize(
     ("format", "text", "message"),
     [
-        ("conll2012", "", "tiny.conll: holds no documents. Is it empty, or of another format than conll2012?"),
+        ("conll2012", "", "tiny.conll: holds no documents. Is it empty, or in another format than conll2012?"),
         ("conll2012", "\n\n", "holds no documents"),
         ("ontogum", "0\tHe\t_\n", "tiny.conll, line 1: a word before '#begin document'"),
-        ("ontogum", "# begin document\n0\tHe\t_\n", "line 1: the document that begins here has no #end document"),
+        ("ontogum", "# begin document\n0\tHe\t_\n", "line 1: the document has no #end document"),
         ("ontogum", "# begin document\n# begin document\n", "line 2: a document begins, but that of .*line 1 has no"),
         ("ontogum", "# end document\n", "line 1: a document ends, but none has begun"),
         ("ontogum", "# begin document\n# end document\n", "line 1: a document without words"),
         ("ontogum", "# begin document\n0\tHe\t(1\n# end document\n", r"line 2: the mention \(1 is never closed"),
         ("ontogum", "# begin document\n0\tHe\t1)\n", r"line 2: '1\)' closes a mention of 1, but none is open"),
-        ("ontogum", "# begin document\n0\tHe\t(1)x\n", r"line 2: '\(1\)x' is no mention such as \(3\)"),
-        ("ontogum", "# begin document\n0\tHe\t12\n", "line 2: '12' is no mention"),
-        ("ontogum", "# begin document\n0\tHe\n", "line 2: 2 columns, expected 3. Is data.format right?"),
+        ("ontogum", "# begin document\n0\tHe\t(1)x\n", r"line 2: '\(1\)x' is not a mention such as \(3\)"),
+        ("ontogum", "# begin document\n0\tHe\t12\n", "line 2: '12' is not a mention"),
+        (
+            "ontogum",
+            "# begin document\n0\tHe\n",
+            "line 2: 2 columns, expected 3. Choose the format with --set data.format=",
+        ),
         ("litbank", "#begin document (a)\na\t0\t0\tHe\n", "line 2: 4 columns, expected 13"),
         ("litbank", "#begin document (a)\n" + ROW.format(0, "", ""), "line 2: no word in column 4"),
         ("conll2012", "#begin document (a)\na 0 0 He -\n", "line 2: 5 columns, expected 12 or more"),
@@ -135,8 +139,8 @@ def test_a_malformed_file_is_one_clear_error(write, format, text, message):
         read_documents(write(text), format)
 
 
-def test_an_unknown_format_and_a_missing_file_are_told(write, tmp_path):
-    with pytest.raises(InputError, match="format 'ace' is not known. Use one of conll2012, litbank, ontogum"):
+def test_an_unknown_format_and_a_missing_file_are_clear_errors(write, tmp_path):
+    with pytest.raises(InputError, match="unknown format 'ace'. Choose one of conll2012, litbank, ontogum"):
         read_documents(write(ONTOGUM), "ace")
     with pytest.raises(NotFoundError, match="nowhere: not found"):
         read_documents(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""Pairs of texts as published: the same pairs from every format, and one clear error for what is malformed."""
+"""Pairs of texts: every published format gives the same pairs, and a malformed file is one clear error."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ def test_every_format_gives_the_same_pairs(tmp_path, name):
     assert read_pairs(tmp_path / "pairs", form) == PAIRS
 
 
-def test_esnli_as_text_is_three_files_beside_each_other(tmp_path):
+def test_esnli_as_text_is_three_files_in_one_folder(tmp_path):
     for name, column in zip(("s1", "s2", "labels"), zip(*TEXTS, strict=True), strict=True):
         (tmp_path / f"{name}.mine").write_text("\n".join(column) + "\n")
     assert read_pairs(tmp_path / "s1.mine", "lines") == PAIRS
     (tmp_path / "s2.mine").write_text("one line\n")
     with pytest.raises(FormatError, match=r"s2.mine: 1 lines, but .*s1.mine has 2"):
         read_pairs(tmp_path / "s1.mine", "lines")
-    with pytest.raises(FormatError, match="name the file of the premises"):
+    with pytest.raises(FormatError, match="Give the file s1.X"):
         read_pairs(tmp_path / "labels.mine", "lines")
     (tmp_path / "s2.mine").unlink()
     with pytest.raises(NotFoundError, match="s2.mine: not found"):
         read_pairs(tmp_path / "s1.mine", "lines")
 
 
-def test_text_that_is_split_already_is_left_as_it_is_and_may_be_empty(tmp_path):
+def test_text_that_is_already_split_is_left_as_it_is_and_may_be_empty(tmp_path):
     (tmp_path / "pairs").write_text("premise\thypothesis\tlabel\n하 ㄴ다\t\tneutral\n")
     assert read_pairs(tmp_path / "pairs", "tsv", "ko", tokenised=True) == [SentencePair(("하", "ㄴ다"), (), "neutral")]
 
@@ -74,21 +74,33 @@ def test_text_that_is_split_already_is_left_as_it_is_and_may_be_empty(tmp_path):
     ("form", "text", "message"),
     [
         ("jsonl", json.dumps(SNLI[0]) + "\n{broken\n", "pairs, line 2: not JSON"),
-        ("jsonl", "[1]\n", "pairs, line 1: expected an object with a pair, got"),
-        ("jsonl", json.dumps(SNLI[0] | {"gold_label": "maybe"}), "pairs, line 1: the label 'maybe' is none of"),
-        ("jsonl", json.dumps(SNLI[0] | {"gold_label": None}), "pairs, line 1: gold_label is None, expected a text"),
-        ("jsonl", '{"sentence1": "a"}\n', "pairs, line 1: no sentence2 or hypothesis or sentence_B in it"),
+        ("jsonl", "[1]\n", "pairs, line 1: expected a JSON object, found"),
+        ("jsonl", json.dumps(SNLI[0] | {"gold_label": "maybe"}), "pairs, line 1: unknown label 'maybe'"),
+        (
+            "jsonl",
+            json.dumps(SNLI[0] | {"gold_label": None}),
+            "pairs, line 1: field 'gold_label' is None, expected a string",
+        ),
+        (
+            "jsonl",
+            '{"sentence1": "a"}\n',
+            r"line 1: no field 'sentence2' or 'hypothesis' or 'sentence_B' \(fields: sentence1\)",
+        ),
         ("jsonl", "", "pairs: holds no labelled pairs"),
         ("jsonl", json.dumps(UNDECIDED), "pairs: holds no labelled pairs"),
         ("json", "[{", "pairs: not JSON"),
-        ("json", "{}", "pairs: expected a list of pairs, got dict"),
-        ("json", "[3]", "pairs, pair 1: expected an object"),
+        ("json", "{}", "pairs: expected a list of pairs, found dict"),
+        ("json", "[3]", "pairs, pair 1: expected a JSON object"),
         ("tsv", "sentence1\tsentence2\tgold_label\na\tb\n", "pairs, line 2: 2 columns, but the header has 3"),
-        ("tsv", "one\ttwo\nA\tB\n", "pairs, line 2: no sentence1 or premise or sentence_A in it. Is data.format right"),
-        ("csv", "a,b\n" + '"' + "x" * 200_000, "pairs, line 2: not a table with commas"),
+        (
+            "tsv",
+            "one\ttwo\nA\tB\n",
+            r"line 2: no field 'sentence1' or .* \(fields: one, two\)\. Choose the format with --set data.format",
+        ),
+        ("csv", "a,b\n" + '"' + "x" * 200_000, "pairs, line 2: not a CSV table"),
     ],
 )
-def test_what_is_malformed_is_one_clear_error(tmp_path, form, text, message):
+def test_a_malformed_file_is_one_clear_error(tmp_path, form, text, message):
     (tmp_path / "pairs").write_text(text)
     with pytest.raises(FormatError, match=message):
         read_pairs(tmp_path / "pairs", form)
@@ -96,7 +108,7 @@ def test_what_is_malformed_is_one_clear_error(tmp_path, form, text, message):
         read_pairs(tmp_path / "nowhere", form)
 
 
-def test_a_cut_copy_of_a_published_file_is_noticed(tmp_path):
+def test_an_incomplete_copy_of_a_published_file_is_noticed(tmp_path):
     (tmp_path / "snli_1.0_dev.jsonl").write_text(FILES["snli"][1])
     with pytest.raises(FormatError, match="2 labelled pairs, expected 9,842 as published"):
         read_pairs(tmp_path / "snli_1.0_dev.jsonl", "jsonl")

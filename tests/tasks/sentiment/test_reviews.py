@@ -1,4 +1,4 @@
-"""Reviews as published, and one clear error for what is not."""
+"""Files of reviews: each published format gives its reviews, and a malformed line is one clear error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_tree_is_its_sentence_and_the_label_of_its_root(write):
     assert read_sst(write(TREES)) == [Review(["It", "'s", "lovely"], 3), Review(["(", "so/so"], 2), Review(["bad"], 0)]
 
 
-def test_two_classes_leave_out_what_is_neutral(write):
+def test_two_classes_leave_out_neutral_sentences(write):
     assert read_sst(write(TREES), binary=True) == [Review(["It", "'s", "lovely"], 1), Review(["bad"], 0)]
 
 
@@ -42,18 +42,18 @@ def test_phrases_are_examples_of_their_own(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "tiny.txt: holds no sentence"),
-        ("(3 good)\n\n", "tiny.txt, line 2: a tree that does not end"),
-        ("(3 (2 It) (4 works)\n", "line 1: a tree that does not end. Is the file cut off?"),
-        ("(3 good))\n", "line 1: not a tree like .*, at '\\)'"),
-        ("(3 good) (2 it)\n", "line 1: not a tree like .*, at '\\(2 it\\)'"),
-        ("(5 good)\n", "line 1: not a tree like .*, at '\\(5 good\\)'"),
+        ("", "tiny.txt: holds no sentences"),
+        ("(3 good)\n\n", "tiny.txt, line 2: the tree does not end"),
+        ("(3 (2 It) (4 works)\n", "line 1: the tree does not end. Is the file complete?"),
+        ("(3 good))\n", "line 1: not a tree such as .*, at '\\)'"),
+        ("(3 good) (2 it)\n", "line 1: not a tree such as .*, at '\\(2 it\\)'"),
+        ("(5 good)\n", "line 1: not a tree such as .*, at '\\(5 good\\)'"),
         ("good\n", "line 1: not a tree"),
         ("(3 ())\n", "line 1: not a tree"),
         ("(3 (2 ))\n", "line 1: not a tree"),
     ],
 )
-def test_a_line_that_is_no_tree_is_one_clear_error(write, text, message):
+def test_a_line_that_is_not_a_tree_is_one_clear_error(write, text, message):
     with pytest.raises(FormatError, match=message):
         read_sst(write(text))
 
@@ -69,8 +69,8 @@ def test_nsmc_is_split_into_words_and_an_empty_review_stays(write):
     [
         ("", "holds no reviews"),
         ("1\t굳\t1\n", "line 1: expected the header id, document, label"),
-        ("id\tdocument\tlabel\n1\t굳\t2\n", "line 2: expected a number, a text and 0 or 1, got"),
-        ("id\tdocument\tlabel\n1\t굳\n", "line 2: expected a number, a text and 0 or 1"),
+        ("id\tdocument\tlabel\n1\t굳\t2\n", "line 2: expected an id, a text and 0 or 1, found"),
+        ("id\tdocument\tlabel\n1\t굳\n", "line 2: expected an id, a text and 0 or 1"),
     ],
 )
 def test_a_malformed_review_is_one_clear_error(write, text, message):
@@ -78,6 +78,6 @@ def test_a_malformed_review_is_one_clear_error(write, text, message):
         read_nsmc(write(text))
 
 
-def test_a_copy_that_is_cut_off_is_noticed(write):
+def test_an_incomplete_copy_of_a_published_file_is_noticed(write):
     with pytest.raises(FormatError, match="1 reviews, expected 150,000 as published"):
         read_nsmc(write("id\tdocument\tlabel\n1\t굳\t1\n", "ratings_train.txt"))

@@ -1,4 +1,4 @@
-"""Documents with their mentions grouped by what they mean: CoNLL-2012, LitBank and OntoGUM as published.
+"""Files of coreference as published (CoNLL-2012, LitBank, OntoGUM) -> documents with clusters of mentions.
 
     #begin document (bc/cctv/00/cctv_0000); part 000
     bc/cctv/00/cctv_0000  0  0  John    NNP  (TOP(S(NP*)  -    -  -  Ann  (PERSON)  (ARG0*)  (3)
@@ -7,9 +7,9 @@
     bc/cctv/00/cctv_0000  0  3  mother  NN   *))          -    -  -  Ann  *         *)       4)
     #end document
 
-The last column has the mentions that open and close at a word, by the number of their cluster. LitBank has these
-columns too, most of them empty; OntoGUM has three (number, word, mentions), no bars between mentions, and no sentences:
-they are split by rule here. What is malformed is one error that names the file and the line.
+The last column says which mentions open and close at a word, by the number of their cluster. LitBank has the same
+columns, most of them empty. OntoGUM has three columns (number, word, mentions), no bars between mentions, and no
+sentences, so they are split by rule here. A malformed line raises a FormatError that names the file and the line.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Cluster = tuple[Mention, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """A text and which of its mentions mean the same; mentions and clusters stand in the order of their words."""
+    """A text and its clusters of mentions that refer to the same thing, in the order of their words."""
 
     name: str
     sentences: tuple[tuple[str, ...], ...]
     clusters: tuple[Cluster, ...]
-    speakers: tuple[str, ...] = ()  # one a word, "" where not known; none at all where no word has one
+    speakers: tuple[str, ...] = ()  # one for each word, "" if not known; empty if no word has a speaker
     genre: str = ""
 
     @property
@@ -55,80 +55,85 @@ class Document:
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Where a format has what; mentions are in its last column."""
+class _ColumnLayout:
+    """The columns of a format; mentions are in the last one."""
 
     word: int
-    columns: tuple[int, int]  # the fewest and the most
+    columns: tuple[int, int]  # the smallest and the largest number of columns
     speaker: int | None = None
-    empty: str = ""  # stands for a word that is empty; an error where there is nothing
+    empty: str = ""  # replaces an empty word, which is an error if this is empty, too
 
 
-LAYOUTS: Mapping[str, _Layout] = {
-    "conll2012": _Layout(3, (12, 1000), speaker=9),
-    "litbank": _Layout(3, (13, 13)),
-    "ontogum": _Layout(1, (3, 3), empty="_"),  # as published, GUM_news_iodine has one
+LAYOUTS: Mapping[str, _ColumnLayout] = {
+    "conll2012": _ColumnLayout(3, (12, 1000), speaker=9),
+    "litbank": _ColumnLayout(3, (13, 13)),
+    "ontogum": _ColumnLayout(1, (3, 3), empty="_"),  # the published GUM_news_iodine has an empty word
 }
-LISTS = (".ids", ".list", ".txt")  # how files end that name documents, one a line
+LISTS = (".ids", ".list", ".txt")  # endings of files that list documents, one name per line
 
 _BEGIN = re.compile(r"#\s*begin document\s*(?:\((?P<name>.*?)\)\s*;?\s*(?:part\s+(?P<part>\d+))?)?\s*")
 _END = re.compile(r"#\s*end document\s*")
-_MARK = re.compile(r"\((?P<single>[^\s()|]+)\)|\((?P<opened>[^\s()|]+)|(?P<closed>[^\s()|]+)\)")
+_MENTION = re.compile(r"\((?P<single>[^\s()|]+)\)|\((?P<opened>[^\s()|]+)|(?P<closed>[^\s()|]+)\)")
 _NOTHING = ("-", "_", "")
+_CHOOSE = "Choose the format with --set data.format=..."
 
 
 def read_documents(
     path: str | Path, format: str = "conll2012", *, folder: str | Path | None = None, language: str = "en"
 ) -> list[Document]:
-    """The documents of a file, of all files of a folder whose names end in conll, or of those that a list names.
+    """Read documents, except those whose words are blanked out.
 
-    A list (.ids, .list or .txt) has a document's name a line, whatever stands after its first full stop; `folder` is
-    where the documents lie, if not beside the list. Documents whose words are blanked out are left out.
+    Args:
+        path: A file of documents; or a folder, for all its files whose names end in conll; or a list (.ids, .list or
+            .txt) with the name of one document per line, of which everything after the first full stop is ignored.
+        format: conll2012, litbank or ontogum.
+        folder: The folder of the documents in a list, if it is not the folder of the list.
+        language: The language by whose rules OntoGUM's documents are split into sentences.
     """
     if format not in LAYOUTS:
-        raise InputError(f"format {format!r} is not known. Use one of {', '.join(LAYOUTS)}.")
-    found = [document for file in document_files(path, folder) for document in _read_file(file, format)]
-    kept = [document for document in found if not is_blank(document)]
-    if len(kept) < len(found):
-        blank = len(found) - len(kept)
-        log.warning("%s: %d of %d documents have blanks for words and are left out", path, blank, len(found))
-    if not kept:
-        raise FormatError(f"{path}: holds no documents. Is it empty, or of another format than {format}?")
-    return [split(document, language) for document in kept] if format == "ontogum" else kept
+        raise InputError(f"unknown format {format!r}. Choose one of {', '.join(LAYOUTS)}.")
+    documents = [document for file in document_files(path, folder) for document in _read_file(file, format)]
+    readable = [document for document in documents if not is_blank(document)]
+    if len(readable) < len(documents):
+        blank = len(documents) - len(readable)
+        log.warning("%s: %d of %d documents are left out, because their words are blank", path, blank, len(documents))
+    if not readable:
+        raise FormatError(f"{path}: holds no documents. Is it empty, or in another format than {format}?")
+    return [split(document, language) for document in readable] if format == "ontogum" else readable
 
 
 def document_files(path: str | Path, folder: str | Path | None = None) -> list[Path]:
-    """The files that `read_documents` reads."""
+    """Return the files that `read_documents` reads."""
     path = existing(path)
     if path.is_dir():
-        found = _below(path)
-        if not found:
-            raise NotFoundError(f"{path}: no file in it whose name ends in conll")
-        return found
+        files = _conll_files(path)
+        if not files:
+            raise NotFoundError(f"{path}: no file in it whose name ends in conll. Choose another folder.")
+        return files
     if path.suffix not in LISTS:
         return [path]
-    place = existing(folder) if folder else path.parent
-    known = {_stem(file.name): file for file in _below(place)}
+    folder = existing(folder) if folder else path.parent
+    file_of = {_stem(file.name): file for file in _conll_files(folder)}
     files = []
     for number, line in numbered_lines(path):
         if not (name := line.strip()):
             continue
-        if _stem(name) not in known:
+        if _stem(name) not in file_of:
             raise NotFoundError(
-                f"{path}, line {number}: no file of {name!r} in {place}. Name the folder of the documents with "
-                "--set data.folder=..."
+                f"{path}, line {number}: no file of {name!r} in {folder}. "
+                "Choose the folder of the documents with --set data.folder=..."
             )
-        files.append(known[_stem(name)])
+        files.append(file_of[_stem(name)])
     return files
 
 
 def is_blank(document: Document) -> bool:
-    """Whether every letter is an underscore, as in texts that may not be given away (OntoGUM's of Reddit)."""
+    """Return whether all words are underscores, as in texts that may not be published (OntoGUM's from Reddit)."""
     return all(not word.strip("_") for word in document.words)
 
 
 def split(document: Document, language: str = "en") -> Document:
-    """The same words in sentences that the language's rules find."""
+    """Split the words of a document into sentences by the rules of a language."""
     words = document.words
     text = " ".join(re.sub(r"\s", "_", word) for word in words)
     sentences, start = [], 0
@@ -140,11 +145,11 @@ def split(document: Document, language: str = "en") -> Document:
 
 
 def sorted_clusters(clusters: Iterable[Collection[Mention]], least: int = 1) -> tuple[Cluster, ...]:
-    """Those of at least so many mentions, in order."""
+    """Sort the clusters that have at least `least` mentions."""
     return tuple(sorted(tuple(sorted(set(cluster))) for cluster in clusters if len(set(cluster)) >= least))
 
 
-def _below(folder: Path) -> list[Path]:
+def _conll_files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*conll") if file.is_file())
 
 
@@ -153,7 +158,7 @@ def _stem(name: str) -> str:
 
 
 @dataclass
-class _Open:
+class _OpenDocument:
     """A document that is being read."""
 
     name: str
@@ -162,50 +167,52 @@ class _Open:
     sentences: list[list[str]] = field(default_factory=list)
     speakers: list[str] = field(default_factory=list)
     mentions: dict[str, list[Mention]] = field(default_factory=dict)
-    opened: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # of a cluster: first words and lines
-    width: int = 0  # columns of this sentence; 0 between two
+    opened: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # first word and line, by cluster
+    width: int = 0  # columns of the sentence; 0 between two sentences
 
-    def add(self, columns: list[str], layout: _Layout, where: str) -> None:
+    def add(self, columns: list[str], layout: _ColumnLayout, where: str) -> None:
         fewest, most = layout.columns
         if not fewest <= len(columns) <= most or (self.width and len(columns) != self.width):
-            wanted = self.width or (fewest if fewest == most else f"{fewest} or more")
-            raise FormatError(f"{where}: {len(columns)} columns, expected {wanted}. Is data.format right?")
+            expected = self.width or (fewest if fewest == most else f"{fewest} or more")
+            raise FormatError(f"{where}: {len(columns)} columns, expected {expected}. {_CHOOSE}")
         if not (word := columns[layout.word] or layout.empty):
-            raise FormatError(f"{where}: no word in column {layout.word + 1}")
+            raise FormatError(f"{where}: no word in column {layout.word + 1} of {len(columns)}. {_CHOOSE}")
         if not self.width:
             self.sentences.append([])
         self.width = len(columns)
         self.sentences[-1].append(word)
         speaker = columns[layout.speaker] if layout.speaker is not None else ""
         self.speakers.append("" if speaker in _NOTHING else speaker)
-        self._mark(columns[-1], where)
+        self._add_mentions(columns[-1], where)
 
-    def _mark(self, cell: str, where: str) -> None:
-        """(3|(4) opens and closes a mention of cluster 4 and opens one of 3; bars may be left out."""
-        place = len(self.speakers) - 1
+    def _add_mentions(self, cell: str, where: str) -> None:
+        """Open and close mentions: (3|(4) opens one of cluster 3 and is one of cluster 4; the bar is optional."""
+        position = len(self.speakers) - 1
         if cell in _NOTHING:
             return
-        if _MARK.sub("", cell).strip("|"):
-            raise FormatError(f"{where}: {cell!r} is no mention such as (3), (3 or 3). Is it the right column?")
-        for match in _MARK.finditer(cell):
+        if _MENTION.sub("", cell).strip("|"):
+            raise FormatError(f"{where}: {cell!r} is not a mention such as (3), (3 or 3). {_CHOOSE}")
+        for match in _MENTION.finditer(cell):
             single, opened, closed = match["single"], match["opened"], match["closed"]
             if not closed:
-                self.opened.setdefault(single or opened, []).append((place, where))
+                self.opened.setdefault(single or opened, []).append((position, where))
             if not opened:
                 name = single or closed
                 if not self.opened.get(name):
-                    raise FormatError(f"{where}: {cell!r} closes a mention of {name}, but none is open")
-                self.mentions.setdefault(name, []).append(Mention(self.opened[name].pop()[0], place + 1))
+                    raise FormatError(
+                        f"{where}: {cell!r} closes a mention of {name}, but none is open. Correct the file."
+                    )
+                self.mentions.setdefault(name, []).append(Mention(self.opened[name].pop()[0], position + 1))
 
-    def closed(self) -> Document:
+    def close(self) -> Document:
         for name, starts in self.opened.items():
             if starts:
-                raise FormatError(f"{starts[-1][1]}: the mention ({name} is never closed")
+                raise FormatError(f"{starts[-1][1]}: the mention ({name} is never closed. Is the file complete?")
         if not self.sentences:
-            raise FormatError(f"{self.where}: a document without words")
+            raise FormatError(f"{self.where}: a document without words. Is the file complete?")
         seen: set[Mention] = set()
         clusters = []
-        for mentions in self.mentions.values():  # what stands in two clusters (OntoGUM: 7 mentions) is the first one's
+        for mentions in self.mentions.values():  # OntoGUM has 7 mentions in two clusters: they belong to the first
             clusters.append(set(mentions) - seen)
             seen.update(mentions)
         sentences = tuple(tuple(sentence) for sentence in self.sentences)
@@ -215,17 +222,20 @@ class _Open:
 
 def _read_file(path: Path, format: str) -> Iterator[Document]:
     layout = LAYOUTS[format]
-    document: _Open | None = None
+    document: _OpenDocument | None = None
     for number, line in numbered_lines(path):
         where = f"{path}, line {number}"
         if begin := _BEGIN.fullmatch(line):
             if document:
-                raise FormatError(f"{where}: a document begins, but that of {document.where} has no #end document")
-            document = _Open(*_name(begin, path, where, format))
+                raise FormatError(
+                    f"{where}: a document begins, but that of {document.where} has no #end document. Correct the file."
+                )
+            name, genre = _name_and_genre(begin, path, format)
+            document = _OpenDocument(name, where, genre)
         elif _END.fullmatch(line):
             if not document:
-                raise FormatError(f"{where}: a document ends, but none has begun")
-            yield document.closed()
+                raise FormatError(f"{where}: a document ends, but none has begun. Is the file complete?")
+            yield document.close()
             document = None
         elif not line.strip():
             if document:
@@ -236,18 +246,19 @@ def _read_file(path: Path, format: str) -> Iterator[Document]:
                 columns[layout.word] = plain_word(columns[layout.word])
             document.add(columns, layout, where)
         elif not line.startswith("#"):
-            raise FormatError(f"{where}: a word before '#begin document'. Is data.format right?")
+            raise FormatError(f"{where}: a word before '#begin document'. {_CHOOSE}")
     if document:
-        raise FormatError(f"{document.where}: the document that begins here has no #end document. Is the copy whole?")
+        raise FormatError(f"{document.where}: the document has no #end document. Is the file complete?")
 
 
-def _name(begin: re.Match[str], path: Path, where: str, format: str) -> tuple[str, str, str]:
-    """Name, place and genre of a document: CoNLL-2012's bc/cctv/00/cctv_0000, OntoGUM's file GUM_news_iodine.conll."""
+def _name_and_genre(begin: re.Match[str], path: Path, format: str) -> tuple[str, str]:
+    """Return what CoNLL-2012's name bc/cctv/00/cctv_0000 or OntoGUM's file GUM_news_iodine.conll says."""
     name = begin["name"] or _stem(path.name)
-    parts = name.split("_" if format == "ontogum" else "/")
     genre = ""
-    if format == "ontogum" and len(parts) > 2:
-        genre = parts[1]
-    elif format == "conll2012" and len(parts) > 1:
-        genre = parts[0]
-    return f"{name}; part {int(begin['part'])}" if begin["part"] and format == "conll2012" else name, where, genre
+    if format == "ontogum":
+        parts = name.split("_")
+        genre = parts[1] if len(parts) > 2 else ""
+    elif format == "conll2012":
+        genre = name.split("/")[0] if "/" in name else ""
+        name = f"{name}; part {int(begin['part'])}" if begin["part"] else name
+    return name, genre

@@ -1,12 +1,13 @@
-"""Two texts, and whether the second follows from the first, as published -> pairs of words with a label.
+"""Files of natural language inference as published -> pairs of texts with a label.
 
-    jsonl    {"sentence1": ..., "sentence2": ..., "gold_label": ...}    SNLI, MultiNLI; LingNLI under other names
+    jsonl    {"sentence1": ..., "sentence2": ..., "gold_label": ...}    SNLI, MultiNLI; LingNLI with other field names
     json     [{"premise": ..., "hypothesis": ..., "gold_label": ...}]   KLUE-NLI
     tsv      a header, then columns with tabs between                   SICK, KorNLI, counterfactual SNLI
     csv      a header, then columns with commas between                 e-SNLI
-    lines    s1.dev, s2.dev and labels.dev beside each other            e-SNLI as text; s1.dev is named
+    lines    s1.dev, s2.dev and labels.dev in one folder                e-SNLI as text; the path is that of s1.dev
 
-Labels are entailment, neutral and contradiction. A pair on which its annotators did not agree (-) is left out.
+Labels are entailment, neutral and contradiction. Pairs on which the annotators did not agree (label -) are left out.
+A malformed record raises a FormatError that names the file and the line.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pyelmo.text.tokens import split_words
 
 LABELS = ("contradiction", "entailment", "neutral")
 UNDECIDED = "-"
-# What sets call the two texts and the label.
+# The names of the fields in the published sets.
 PREMISE = ("sentence1", "premise", "sentence_A")
 HYPOTHESIS = ("sentence2", "hypothesis", "sentence_B")
 LABEL = ("gold_label", "label", "entailment_judgment", "entailment_label")
-# Pairs in the files as published, so that a cut copy is noticed.
+# Pairs in the published files, so that an incomplete copy is noticed.
 PUBLISHED = {
     "snli_1.0_train.jsonl": 549_367, "snli_1.0_dev.jsonl": 9842, "snli_1.0_test.jsonl": 9824,
     "multinli_1.0_train.jsonl": 392_702, "multinli_1.0_dev_matched.jsonl": 9815,
@@ -37,12 +38,13 @@ PUBLISHED = {
     "klue-nli-v1.1_dev.json": 3000, "xnli.dev.ko.tsv": 2490, "xnli.test.ko.tsv": 5010,
 }  # fmt: skip
 
-_Record = tuple[str, Mapping[str, Any]]  # file and place, for errors, and what stands there
+_CHOOSE = "Choose the format with --set data.format=..."
+_Record = tuple[str, Mapping[str, Any]]  # file and line for errors, and the fields
 
 
 @dataclass(frozen=True)
 class SentencePair:
-    """A text may have no words at all."""
+    """A premise, a hypothesis, which may have no words, and their label."""
 
     premise: tuple[str, ...]
     hypothesis: tuple[str, ...]
@@ -50,9 +52,16 @@ class SentencePair:
 
 
 def read_pairs(path: str | Path, form: str, language: str = "en", *, tokenised: bool = False) -> list[SentencePair]:
-    """The pairs of a file, split into words by a language's rules unless they are already, with spaces between."""
+    """Read the pairs of a file.
+
+    Args:
+        path: The file.
+        form: Its format: jsonl, json, tsv, csv or lines.
+        language: The language by whose rules the texts are split into words.
+        tokenised: The texts are already split, with spaces between the words.
+    """
     path = existing(path)
-    texts: dict[str, tuple[str, ...]] = {}  # many premises come several times
+    texts: dict[str, tuple[str, ...]] = {}  # many pairs share a premise
     pairs: list[SentencePair] = []
     for where, record in _RECORDS[form](path):
         premise, hypothesis, label = (_field(record, names, where) for names in (PREMISE, HYPOTHESIS, LABEL))
@@ -60,7 +69,9 @@ def read_pairs(path: str | Path, form: str, language: str = "en", *, tokenised: 
         if label == UNDECIDED:
             continue
         if label not in LABELS:
-            raise FormatError(f"{where}: the label {label!r} is none of {', '.join(LABELS)} (or {UNDECIDED})")
+            raise FormatError(
+                f"{where}: unknown label {label!r} (labels: {', '.join(LABELS)}, {UNDECIDED}). Correct the file."
+            )
         for text in (premise, hypothesis):
             if text not in texts:
                 texts[text] = tuple(text.split() if tokenised else split_words(text, language))
@@ -75,7 +86,7 @@ def _json_lines(path: Path) -> Iterator[_Record]:
         try:
             record = json.loads(line)
         except ValueError as error:
-            raise FormatError(f"{where}: not JSON ({error}). A line must hold one whole object.") from error
+            raise FormatError(f"{where}: not JSON ({error}). Every line must hold one object. {_CHOOSE}") from error
         yield where, _object(record, where)
 
 
@@ -83,9 +94,9 @@ def _json_list(path: Path) -> Iterator[_Record]:
     try:
         records = json.loads(path.read_text("utf-8"))
     except ValueError as error:
-        raise FormatError(f"{path}: not JSON ({error}). Is the copy whole?") from error
+        raise FormatError(f"{path}: not JSON ({error}). Is the copy complete?") from error
     if not isinstance(records, list):
-        raise FormatError(f"{path}: expected a list of pairs, got {type(records).__name__}")
+        raise FormatError(f"{path}: expected a list of pairs, found {type(records).__name__}. {_CHOOSE}")
     for number, record in enumerate(records, 1):
         where = f"{path}, pair {number}"
         yield where, _object(record, where)
@@ -93,7 +104,7 @@ def _json_list(path: Path) -> Iterator[_Record]:
 
 def _object(record: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(record, dict):
-        raise FormatError(f"{where}: expected an object with a pair, got {str(record)[:40]!r}")
+        raise FormatError(f"{where}: expected a JSON object, found {str(record)[:40]!r}. {_CHOOSE}")
     return record
 
 
@@ -106,7 +117,7 @@ def _commas(path: Path) -> Iterator[_Record]:
     try:
         yield from _columns(path, ((lines.line_num, row) for row in lines))
     except csv.Error as error:
-        raise FormatError(f"{path}, line {lines.line_num}: not a table with commas ({error})") from error
+        raise FormatError(f"{path}, line {lines.line_num}: not a CSV table ({error}). {_CHOOSE}") from error
 
 
 def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -114,7 +125,7 @@ def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _unquoted(cell: str) -> str:
-    """A cell that was written with quotes around it since it has some inside, which are doubled."""
+    """Remove the quotation marks around a cell that has doubled ones inside."""
     inside = cell[1:-1]
     if cell[:1] == cell[-1:] == '"' and '""' in inside and '"' not in inside.replace('""', ""):
         return inside.replace('""', '"')
@@ -129,20 +140,22 @@ def _columns(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[_Rec
             continue
         where = f"{path}, line {number}"
         if len(row) != len(header):
-            raise FormatError(f"{where}: {len(row)} columns, but the header has {len(header)}")
+            raise FormatError(f"{where}: {len(row)} columns, but the header has {len(header)}. {_CHOOSE}")
         yield where, dict(zip(header, row, strict=True))
 
 
-def _beside(path: Path) -> Iterator[_Record]:
-    """s1.dev is named; s2.dev and labels.dev hold the same lines' other parts."""
+def _parallel_files(path: Path) -> Iterator[_Record]:
+    """Read premises from s1.X, hypotheses from s2.X and labels from labels.X, line by line."""
     first, dot, part = path.name.partition(".")
     if first != "s1" or not dot:
-        raise FormatError(f"{path}: name the file of the premises, s1.dev or the like; the others lie beside it")
+        raise FormatError(f"{path}: not a file of premises. Give the file s1.X; s2.X and labels.X are read beside it.")
     files = [path, *(existing(path.with_name(f"{name}.{part}")) for name in ("s2", "labels"))]
     columns = [[line for _, line in numbered_lines(file)] for file in files]
     for file, column in zip(files, columns, strict=True):
         if len(column) != len(columns[0]):
-            raise FormatError(f"{file}: {len(column):,} lines, but {path} has {len(columns[0]):,}")
+            raise FormatError(
+                f"{file}: {len(column):,} lines, but {path} has {len(columns[0]):,}. Is the copy complete?"
+            )
     for number, row in enumerate(zip(*columns, strict=True), 1):
         yield f"{path}, line {number}", dict(zip((PREMISE[0], HYPOTHESIS[0], LABEL[0]), row, strict=True))
 
@@ -151,9 +164,10 @@ def _field(record: Mapping[str, Any], names: tuple[str, ...], where: str) -> str
     for name in names:
         if name in record:
             if not isinstance(record[name], str):
-                raise FormatError(f"{where}: {name} is {record[name]!r}, expected a text")
+                raise FormatError(f"{where}: field {name!r} is {record[name]!r}, expected a string. Correct the file.")
             return str(record[name])
-    raise FormatError(f"{where}: no {' or '.join(names)} in it. Is data.format right?")
+    alternatives = " or ".join(map(repr, names))
+    raise FormatError(f"{where}: no field {alternatives} (fields: {', '.join(record) or 'none'}). {_CHOOSE}")
 
 
-_RECORDS = {"jsonl": _json_lines, "json": _json_list, "tsv": _tabs, "csv": _commas, "lines": _beside}
+_RECORDS = {"jsonl": _json_lines, "json": _json_list, "tsv": _tabs, "csv": _commas, "lines": _parallel_files}
