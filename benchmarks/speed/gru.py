@@ -14,7 +14,7 @@ import torch
 from steps import arguments, compare
 
 from pyelmo import kernels
-from pyelmo.tasks.qa.network import QaNetwork, Side, answer_loss
+from pyelmo.tasks.qa.network import QaNetwork, TextBatch, answer_loss
 
 INPUTS, QUESTION = 968, 12
 
@@ -24,7 +24,7 @@ def main() -> None:
     torch.manual_seed(0)
     network = QaNetwork(INPUTS).to(args.device)
     passage, question = (
-        Side(
+        TextBatch(
             torch.randn(args.batch, length, INPUTS, device=args.device),
             torch.ones(args.batch, length, dtype=torch.bool, device=args.device),
         )

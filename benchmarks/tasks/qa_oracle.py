@@ -20,16 +20,17 @@ from pyelmo.tasks.qa.scores import score_answer
 def oracle(path: Path, language: str, scheme: str) -> dict[str, Any]:
     questions = read_questions(path, language)
     exact = f1 = 0.0
-    for each in questions:
-        found = [score_answer(each.passage.part(*place), each.answers, scheme) for place in each.places]
-        exact += max((one.exact for one in found), default=0.0)
-        f1 += max((one.f1 for one in found), default=0.0)
+    for question in questions:
+        texts = [question.passage.text_of(*span) for span in question.spans]
+        scores = [score_answer(text, question.answers, scheme) for text in texts]
+        exact += max((score.exact for score in scores), default=0.0)
+        f1 += max((score.f1 for score in scores), default=0.0)
     count = len(questions)
     return {
         "file": path.name, "language": language, "scheme": scheme, "questions": count,
-        "passages": len({id(each.passage) for each in questions}),
-        "without_place": sum(not each.places for each in questions),
-        "several_places_percent": round(100 * sum(len(each.places) > 1 for each in questions) / count, 2),
+        "passages": len({id(question.passage) for question in questions}),
+        "without_place": sum(not question.spans for question in questions),
+        "several_places_percent": round(100 * sum(len(question.spans) > 1 for question in questions) / count, 2),
         "exact_match": round(100 * exact / count, 2), "f1": round(100 * f1 / count, 2),
     }  # fmt: skip
 

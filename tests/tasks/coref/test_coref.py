@@ -15,7 +15,7 @@ from pyelmo.errors import ConfigError, OutputError
 from pyelmo.recipes import read_settings
 from pyelmo.tasks import load
 from pyelmo.tasks.coref import task as coref
-from pyelmo.tasks.coref.task import About, CorefRecipe, CorefSettings
+from pyelmo.tasks.coref.task import CorefNetworkSettings, CorefRecipe, DocumentMetadata
 from pyelmo.tasks.harness.run import RunSettings, train
 from pyelmo.tasks.harness.task import Example, find_task
 
@@ -109,15 +109,15 @@ def test_another_document_in_a_folder_is_another_run(coref_data, tmp_path):
 def test_a_long_document_is_cut_to_a_stretch_with_what_is_left_of_its_clusters():
     texts = tuple((f"a{n}", f"b{n}", f"c{n}") for n in range(6))
     clusters = (((0, 1), (4, 6), (16, 18)), ((3, 4), (9, 10)), ((7, 8), (10, 11)))
-    example = Example(texts, clusters, About(tuple(f"s{n // 3}" for n in range(18)), "news"))
-    recipe = CorefRecipe(network=CorefSettings(sentences=3))
+    example = Example(texts, clusters, DocumentMetadata(tuple(f"s{n // 3}" for n in range(18)), "news"))
+    recipe = CorefRecipe(network=CorefNetworkSettings(sentences=3))
     seen = set()
     for seed in range(20):
         found = coref.crop(example, recipe, np.random.default_rng(seed))
         begin = texts.index(found.texts[0])
         seen.add(begin)
         assert found.texts == texts[begin : begin + 3]
-        assert found.metadata == About(tuple(f"s{begin + n // 3}" for n in range(9)), "news")
+        assert found.metadata == DocumentMetadata(tuple(f"s{begin + n // 3}" for n in range(9)), "news")
         words = [word for text in found.texts for word in text]
         kept = [[words[start:end] for start, end in cluster] for cluster in found.labels]
         everything = [word for text in texts for word in text]
@@ -133,9 +133,9 @@ def test_a_long_document_is_cut_to_a_stretch_with_what_is_left_of_its_clusters()
 def test_mentions_alone_in_their_cluster_are_scored_where_asked_for(tmp_path):
     path = tmp_path / "one.conll"
     path.write_text("# begin document\n0\tAnn\t(1)\n1\tsat\t_\n2\tshe\t(1)\n3\tit\t(2)\n# end document\n")
-    data = find_task("coref").recipe(data=coref.CorefData(format="ontogum", singletons=True)).data
+    data = find_task("coref").recipe(data=coref.CorefDataSettings(format="ontogum", singletons=True)).data
     assert coref.read(path, data, False)[0].labels == (((0, 1), (2, 3)), ((3, 4),))
-    assert coref.read(path, coref.CorefData(format="ontogum"), False)[0].labels == (((0, 1), (2, 3)),)
+    assert coref.read(path, coref.CorefDataSettings(format="ontogum"), False)[0].labels == (((0, 1), (2, 3)),)
 
 
 def test_mentions_within_mentions_are_shown_by_brackets_within_brackets():
@@ -148,4 +148,4 @@ def test_mentions_within_mentions_are_shown_by_brackets_within_brackets():
 
 def test_impossible_sizes_are_told():
     with pytest.raises(ConfigError, match="network.width: 0 must be positive"):
-        CorefSettings(width=0)
+        CorefNetworkSettings(width=0)

@@ -127,13 +127,13 @@ def test_korean_answers_are_scored_by_characters(tmp_path):
     output = run(tmp_path, "training.epochs=1", "data.format=korquad", "data.language=ko", text=text)
     (found,) = load(output).predict([("임수경 왔다.", "누가 왔나?")])
     assert found[0].metadata.scheme == "korquad"
-    about = qa.Asked(split_passage("임수경을", "ko"), "korquad")
+    about = qa.QuestionMetadata(split_passage("임수경을", "ko"), "korquad")
     assert qa.count(Example((), ("임수경",), about), ("임수경을", 0)) == (0, pytest.approx(6 / 7), 1)
 
 
 def test_training_cuts_passages_and_evaluation_does_not(tmp_path):
     (tmp_path / "data.json").write_text(squad(), "utf-8")
-    data = qa.QaData(limit=4)
+    data = qa.QaDataSettings(limit=4)
     cut, whole = (qa.read(tmp_path / "data.json", data, training) for training in (True, False))
     assert {len(example.words) for example in cut} == {4}
     assert (len(cut), len(whole)) == (16 + 12, 32)  # York lies beyond

@@ -12,7 +12,7 @@ from support import TOLERANCE
 from torch.autograd import gradcheck
 from torch.nn.functional import pad
 
-from pyelmo.tasks.qa.network import QaNetwork, Scores, SelfAttention, Side, answer_loss, best_places
+from pyelmo.tasks.qa.network import BoundaryScores, QaNetwork, SelfAttention, TextBatch, answer_loss, best_spans
 
 D, E, H = 5, 2, 3
 LENGTHS = {"passage": torch.tensor([6, 1, 4]), "question": torch.tensor([2, 3, 1])}
@@ -29,7 +29,7 @@ def sides(extra):
         longest = int(lengths.max())
         mask = torch.arange(longest) < lengths[:, None]
         vectors, joined = torch.randn(3, longest, D).double(), torch.randn(3, longest, E).double()
-        found.append(Side(vectors, mask, joined if extra else None))
+        found.append(TextBatch(vectors, mask, joined if extra else None))
     return found
 
 
@@ -42,7 +42,7 @@ def made(request):
 
 def part(side, row, length):
     extra = None if side.extra is None else side.extra[row : row + 1, :length]
-    return Side(side.vectors[row : row + 1, :length], side.mask[row : row + 1, :length], extra)
+    return TextBatch(side.vectors[row : row + 1, :length], side.mask[row : row + 1, :length], extra)
 
 
 def wider(side, filling):
@@ -52,7 +52,7 @@ def wider(side, filling):
     for tensor in tensors:
         if tensor is not None:
             tensor[~mask] = filling
-    return Side(tensors[0], mask, tensors[1])
+    return TextBatch(tensors[0], mask, tensors[1])
 
 
 # --- the equations, one pair and one word at a time --------------------------------------------------------------------
@@ -121,7 +121,7 @@ def naive(network, passage, question):
     mixed = [one + other for one, other in zip(mixed, again, strict=True)]
     firsts = naive_gru(network.first_gru, mixed)
     lasts = naive_gru(network.last_gru, [torch.cat(pair) for pair in zip(mixed, firsts, strict=True)])
-    return Scores(
+    return BoundaryScores(
         torch.stack([network.first.weight[0] @ state for state in firsts]),
         torch.stack([network.last.weight[0] @ state for state in lasts]),
     )
@@ -165,7 +165,7 @@ def test_gradients_agree_with_finite_differences(made):
     extras = [None if side.extra is None else side.extra[[0, 2]] for side in (passage, question)]
 
     def run(*vectors):
-        scores = network(*(Side(*each) for each in zip(vectors, masks, extras, strict=True)))
+        scores = network(*(TextBatch(*each) for each in zip(vectors, masks, extras, strict=True)))
         return tuple(each[masks[0]] for each in scores)
 
     assert gradcheck(run, tuple(tensors), check_undefined_grad=False)
@@ -204,7 +204,7 @@ def test_it_learns_three_answers_by_heart():
         optimiser.zero_grad()
         answer_loss(network(passage, question), places).backward()
         optimiser.step()
-    assert best_places(network.eval()(passage, question), 17) == [place for (place,) in places]
+    assert best_spans(network.eval()(passage, question), 17) == [place for (place,) in places]
 
 
 def test_the_paper_s_sizes_are_the_defaults():
@@ -237,11 +237,11 @@ def test_a_passage_of_5000_words_is_read():
     network = QaNetwork(4, hidden=2).eval()
     with torch.no_grad():
         scores = network(
-            Side(torch.randn(1, 5000, 4), torch.ones(1, 5000, dtype=torch.bool)),
-            Side(torch.randn(1, 7, 4), torch.ones(1, 7, dtype=torch.bool)),
+            TextBatch(torch.randn(1, 5000, 4), torch.ones(1, 5000, dtype=torch.bool)),
+            TextBatch(torch.randn(1, 7, 4), torch.ones(1, 7, dtype=torch.bool)),
         )
     assert scores.first.isfinite().all()
-    ((first, last),) = best_places(scores, 17)
+    ((first, last),) = best_spans(scores, 17)
     assert 0 <= first <= last < first + 17
 
 
@@ -253,14 +253,14 @@ def random_scores(seed, lengths, *, ties):
     shape = (2, len(lengths), max(lengths))
     values = torch.randint(3, shape, generator=generator).double() if ties else torch.randn(shape, generator=generator)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return Scores(*values.masked_fill(~mask, -torch.inf))
+    return BoundaryScores(*values.masked_fill(~mask, -torch.inf))
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(1, 20), st.booleans())
 def test_the_best_answer_is_that_of_trying_all(seed, lengths, longest, ties):
     scores = random_scores(seed, lengths, ties=ties)
-    for row, found in enumerate(best_places(scores, longest)):
+    for row, found in enumerate(best_spans(scores, longest)):
         tried = [
             (-float(scores.first[row, first] + scores.last[row, last]), first, last)
             for first in range(lengths[row])
@@ -285,7 +285,7 @@ def test_the_loss_is_that_of_adding_up_probabilities(seed, length, data):
 
 def test_the_loss_of_scores_far_apart_is_finite_and_so_is_its_gradient():
     first = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
-    loss = answer_loss(Scores(first, torch.zeros(1, 3)), [[(1, 1), (2, 2)]])
+    loss = answer_loss(BoundaryScores(first, torch.zeros(1, 3)), [[(1, 1), (2, 2)]])
     loss.backward()
     assert loss.item() == pytest.approx(1e4 + math.log(1.5))
     assert first.grad.tolist() == [[1, 0, -1]]
@@ -294,5 +294,5 @@ def test_the_loss_of_scores_far_apart_is_finite_and_so_is_its_gradient():
 def test_company_changes_no_loss():
     scores = random_scores(0, [4, 7], ties=False)
     places = [[(0, 2)], [(3, 6), (1, 1)]]
-    alone = [answer_loss(Scores(*(each[row : row + 1] for each in scores)), [places[row]]) for row in range(2)]
+    alone = [answer_loss(BoundaryScores(*(each[row : row + 1] for each in scores)), [places[row]]) for row in range(2)]
     assert float(answer_loss(scores, places)) == pytest.approx(float(sum(alone)) / 2)

@@ -55,5 +55,5 @@ def test_what_is_compared():
 
 
 def test_an_unknown_scheme_is_an_error():
-    with pytest.raises(InputError, match="one of squad, korquad"):
+    with pytest.raises(InputError, match="Choose one of squad, korquad"):
         score_answer("a", ["b"], "bleu")

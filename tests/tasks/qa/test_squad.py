@@ -1,4 +1,4 @@
-"""SQuAD's and KorQuAD's files: answers on words, everywhere they stand, and one clear error for a file that is none."""
+"""Files of SQuAD and KorQuAD: all spans of all answers, and one clear error for a file of another layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyelmo.tasks.qa.data import (
     spaced_passage,
     split_passage,
     split_question,
-    to_train_on,
+    training_questions,
 )
 from pyelmo.text.tokens import TokenSpan
 
@@ -35,40 +35,40 @@ def write(path, *paragraphs):
 
 
 def texts(passage, answer):
-    return [passage.part(*place) for place in passage.places(answer)]
+    return [passage.text_of(*span) for span in passage.find(answer)]
 
 
-def test_questions_are_read_with_all_places_of_all_answers(tmp_path):
+def test_questions_are_read_with_all_spans_of_all_answers(tmp_path):
     path = write(tmp_path / "f.json", {"context": TEXT, "qas": [question("Where to?", "Paris", "to Paris", "Paris")]})
     (found,) = read_questions(path)
-    assert (found.number, found.words, found.answers) == ("q", ("Where", "to", "?"), ("Paris", "to Paris"))
-    assert [found.passage.part(*place) for place in found.places] == ["to Paris", "Paris", "Paris"]
-    assert found.passage.words[found.places[0].first] == "to"
+    assert (found.id, found.words, found.answers) == ("q", ("Where", "to", "?"), ("Paris", "to Paris"))
+    assert [found.passage.text_of(*span) for span in found.spans] == ["to Paris", "Paris", "Paris"]
+    assert found.passage.words[found.spans[0].first] == "to"
 
 
-def test_an_answer_inside_a_word_counts_only_where_it_stands_nowhere_alone():
+def test_an_answer_inside_a_word_counts_only_if_it_is_nowhere_a_whole_word():
     passage = split_passage(TEXT, "en")
-    assert passage.places("5") == [AnswerSpan(4, 4), AnswerSpan(17, 17)]
+    assert passage.find("5") == [AnswerSpan(4, 4), AnswerSpan(17, 17)]
     assert texts(passage, "95") == ["1952"]
     assert texts(passage, "nn, 5") == ["Ann, 5"]
     assert texts(passage, " Paris ") == ["Paris", "Paris"]
 
 
-def test_an_answer_that_is_not_in_the_passage_has_no_place():
+def test_an_answer_that_is_not_in_the_passage_has_no_span():
     passage = split_passage(TEXT, "en")
-    assert [passage.places(answer) for answer in ("Rome", "paris", "", " ")] == [[], [], [], []]
+    assert [passage.find(answer) for answer in ("Rome", "paris", "", " ")] == [[], [], [], []]
 
 
 def test_an_answer_may_cross_white_space_of_any_kind_if_it_is_written_so():
     passage = split_passage("one\n two \t three", "en")
     assert texts(passage, "two \t three") == ["two \t three"]
-    assert passage.part(0, 1) == "one\n two"
+    assert passage.text_of(0, 1) == "one\n two"
 
 
 def test_words_that_are_split_already_stay_so():
     passage = spaced_passage(["don't", "", "stop", "New York"])
     assert passage.words == ("don't", "", "stop", "New York")
-    assert (passage.text, passage.part(2, 3)) == ("don't  stop New York", "stop New York")
+    assert (passage.text, passage.text_of(2, 3)) == ("don't  stop New York", "stop New York")
     assert [passage.text[start:end] for start, end in zip(passage.starts, passage.ends, strict=True)] == list(
         passage.words
     )
@@ -84,21 +84,21 @@ def test_korean_answers_are_exact_by_morphemes_and_widened_by_eojeol():
 def test_a_morpheme_that_is_not_written_has_the_word_before_it():
     spans = [TokenSpan("의사", 0, 2), TokenSpan("이", 2, 2), TokenSpan("다", 2, 3)]
     passage = make_passage("의사다", spans)
-    assert [passage.part(place, place) for place in range(3)] == ["의사", "의사", "다"]
-    assert (passage.bounds(1, 1), passage.part(1, 2), passage.places("의사")) == ((0, 2), "다", [AnswerSpan(0, 0)])
+    assert [passage.text_of(place, place) for place in range(3)] == ["의사", "의사", "다"]
+    assert (passage.bounds(1, 1), passage.text_of(1, 2), passage.find("의사")) == ((0, 2), "다", [AnswerSpan(0, 0)])
 
 
 @given(st.text(alphabet="ab 1.,'한글e\u0301\n", min_size=1, max_size=40), st.data())
-def test_every_substring_is_found_within_what_its_places_say(text, data):
+def test_every_substring_is_inside_the_spans_that_are_found_for_it(text, data):
     if not text.strip():
         return
     passage = split_passage(text, "en")
     start = data.draw(st.integers(0, len(text) - 1))
     answer = text[start : data.draw(st.integers(start + 1, len(text)))].strip()
     if answer:
-        places = passage.places(answer)
-        assert places
-        assert all(answer in passage.part(*place) for place in places)
+        spans = passage.find(answer)
+        assert spans
+        assert all(answer in passage.text_of(*span) for span in spans)
 
 
 def test_a_passage_is_split_once_however_many_questions_share_it(tmp_path):
@@ -106,26 +106,27 @@ def test_a_passage_is_split_once_however_many_questions_share_it(tmp_path):
     found = read_questions(write(tmp_path / "f.json", paragraph, paragraph))
     assert len(found) == 4
     assert len({id(each.passage) for each in found}) == 1
-    assert len({id(each.passage) for each in to_train_on(found, 9)}) == 1
+    assert len({id(each.passage) for each in training_questions(found, 9)}) == 1
 
 
-def test_training_leaves_out_what_has_no_answer_in_reach_and_says_so_once(tmp_path, caplog):
+def test_training_leaves_out_questions_without_an_answer_and_logs_it_once(tmp_path, caplog):
     asked = [question("Who?", "Ann"), question("What?", "Rome"), question("Far?", "far"), question("None?")]
     found = read_questions(write(tmp_path / "f.json", {"context": TEXT, "qas": asked}))
     assert len(found) == 4  # evaluation counts them all
     with caplog.at_level(logging.WARNING, "pyelmo"):
-        (kept,) = to_train_on(found, 9)
+        (kept,) = training_questions(found, 9)
     assert (kept.words, len(kept.passage.words)) == (("Who", "?"), 9)
     assert kept.passage.text == "In 1952 Ann, 5, moved to Paris"
     (record,) = caplog.records
-    assert "3 of 4 questions not trained on: 2 have no answer in their passage, 1 one beyond its first 9" in (
-        record.getMessage()
+    assert (
+        "3 of 4 questions are left out of training: 2 have no answer in their passage, 1 have it after the first 9"
+        in (record.getMessage())
     )
 
 
-def test_a_passage_within_the_limit_is_not_cut(tmp_path):
+def test_a_passage_within_the_limit_is_not_truncated(tmp_path):
     found = read_questions(write(tmp_path / "f.json", {"context": TEXT, "qas": [question("Who?", "Ann")]}))
-    assert to_train_on(found, 400)[0].passage is found[0].passage
+    assert training_questions(found, 400)[0].passage is found[0].passage
 
 
 @pytest.mark.parametrize(
@@ -133,16 +134,25 @@ def test_a_passage_within_the_limit_is_not_cut(tmp_path):
     [
         ("{", "not a JSON file"),
         ("[]", "expected a JSON object"),
-        ("{}", "the file has no 'data' that is a list"),
-        ('{"data": [3]}', r"data\[0\] has no 'paragraphs'"),
-        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"data\[0\].paragraphs\[0\] has no 'context' that is a text"),
+        ("{}", "no field 'data' with a list"),
+        ('{"data": [3]}', r"data\[0\]: no field 'paragraphs'"),
+        (
+            '{"data": [{"paragraphs": [{"qas": []}]}]}',
+            r"data\[0\].paragraphs\[0\]: no field 'context' with a string \(fields: qas\)",
+        ),
         ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"paragraphs\[0\].context: the passage has no"),
-        ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": 1}]}]}]}', "no 'question' that is a text"),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": 1}]}]}]}',
+            "no field 'question' with a string",
+        ),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": ""}]}]}]}', r"qas\[0\]: the question has no"),
-        ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": "b"}]}]}]}', "no 'answers' that is a list"),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": "b"}]}]}]}',
+            "no field 'answers' with a list",
+        ),
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": "b", "answers": ["a"]}]}]}]}',
-            r"qas\[0\].answers\[0\] has no 'text'",
+            r"qas\[0\].answers\[0\]: no field 'text'",
         ),
         ('{"data": []}', "holds no questions"),
     ],
@@ -153,7 +163,7 @@ def test_a_file_of_another_layout_is_one_clear_error(tmp_path, content, message)
         read_questions(tmp_path / "f.json")
 
 
-def test_a_cut_copy_of_a_published_file_is_noticed(tmp_path):
+def test_an_incomplete_copy_of_a_published_file_is_noticed(tmp_path):
     path = write(tmp_path / "dev-v1.1.json", {"context": TEXT, "qas": [question("Who?", "Ann")]})
     with pytest.raises(FormatError, match="1 questions, expected 10,570 as published"):
         read_questions(path)
@@ -161,7 +171,7 @@ def test_a_cut_copy_of_a_published_file_is_noticed(tmp_path):
         read_questions(tmp_path / "none.json")
 
 
-def test_nothing_to_read_and_nothing_asked_are_clear_errors():
+def test_an_empty_passage_and_an_empty_question_are_clear_errors():
     with pytest.raises(InputError, match="the passage has no words"):
         split_passage(" \n", "en")
     with pytest.raises(InputError, match="the question has no words"):

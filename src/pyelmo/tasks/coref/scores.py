@@ -1,12 +1,12 @@
-"""How well clusters of mentions agree: MUC, B-cubed and CEAF (phi 4) as the reference scorer (v8.01) counts them.
+"""Scores of clusters of mentions: MUC, B-cubed and CEAF (phi 4) as the reference scorer (v8.01) counts them.
 
-A mention is right if its bounds are. A cluster of one mention counts as any other for B-cubed and CEAF and is nothing
-to MUC, which counts links. What stands twice in an answer counts once, in the first cluster that has it.
+A mention is correct if its bounds are. A cluster of one mention counts like any other for B-cubed and CEAF, but not for
+MUC, which counts links. A mention that an answer repeats counts once, in the first cluster that has it.
 
-Counts of documents add up: for each metric, in the order of METRICS, the numerators and denominators of precision and
-recall. `f1` and `mean_f1` make scores from sums of them, of any number of documents and resamples at once.
+The counts of documents add up. They are, for each metric in the order of METRICS, the numerators and denominators of
+precision and recall. `f1` and `mean_f1` turn sums of counts, for any number of resamples at once, into scores.
 
-K clusters wanted, R clusters given.
+K correct clusters, R clusters of the answer.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from pyelmo.arrays import Float64Array
 
 METRICS = ("muc", "b3", "ceafe")
 PARTS = ("p_num", "p_den", "r_num", "r_den")
-FIELDS = tuple(f"{metric}_{part}" for metric in METRICS for part in PARTS)  # the names of a document's counts
+FIELDS = tuple(f"{metric}_{part}" for metric in METRICS for part in PARTS)  # names of a document's counts
 _Clusters = list[frozenset[Hashable]]
 
 
 def count_clusters(wanted: Iterable[Iterable[Hashable]], given: Iterable[Iterable[Hashable]]) -> tuple[float, ...]:
-    """The counts of one document, named by FIELDS. A mention is anything that can be compared: (start, end)."""
+    """Return the counts of one document in the order of FIELDS. A mention is any hashable value: (start, end)."""
     key, response = _distinct(wanted), _distinct(given)
-    by_response, by_key = _places(response), _places(key)
+    by_response, by_key = _cluster_numbers(response), _cluster_numbers(key)
     muc_p, muc_r = _links(response, by_key), _links(key, by_response)
     b3_p, b3_r = _shares(response, by_key), _shares(key, by_response)
-    alike = best_sum(_similarity(key, by_response, [len(cluster) for cluster in response]))
-    return (*muc_p, *muc_r, *b3_p, *b3_r, alike, float(len(response)), alike, float(len(key)))
+    similarity = best_sum(_similarity(key, by_response, [len(cluster) for cluster in response]))
+    return (*muc_p, *muc_r, *b3_p, *b3_r, similarity, float(len(response)), similarity, float(len(key)))
 
 
 def f1(counts: npt.ArrayLike) -> Float64Array:  # (..., 12) -> (..., 3)
-    """The F1 of each metric in percent, 0 where nothing is right."""
+    """Return the F1 of each metric in percent, 0 if nothing is correct."""
     parts = np.asarray(counts, np.float64).reshape(*np.shape(counts)[:-1], len(METRICS), len(PARTS))
     p_num, p_den, r_num, r_den = np.moveaxis(parts, -1, 0)
     precision = np.divide(p_num, p_den, out=np.zeros_like(p_num), where=p_den > 0)
     recall = np.divide(r_num, r_den, out=np.zeros_like(r_num), where=r_den > 0)
-    both = precision + recall
-    found: Float64Array = np.divide(200 * precision * recall, both, out=np.zeros_like(both), where=both > 0)
-    return found
+    total = precision + recall
+    scores: Float64Array = np.divide(200 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
+    return scores
 
 
 def mean_f1(counts: npt.ArrayLike) -> Float64Array:  # (..., 12) -> (...)
-    """The score of the CoNLL-2012 task: the mean of the three."""
-    found: Float64Array = f1(counts).mean(-1)
-    return found
+    """Return the score of the CoNLL-2012 shared task: the mean of the three."""
+    scores: Float64Array = f1(counts).mean(-1)
+    return scores
 
 
 def best_sum(values: Float64Array) -> float:  # (K, R)
-    """The largest sum of values (none negative) of which no two share a row or a column: the Hungarian algorithm."""
-    used = values[values.any(1)][:, values.any(0)]  # the others bring nothing
+    """Return the largest sum of non-negative values of which no two share a row or a column (Hungarian algorithm)."""
+    used = values[values.any(1)][:, values.any(0)]  # rows and columns of zeros add nothing
     if not used.size:
         return 0.0
     gains = used if used.shape[0] <= used.shape[1] else used.T
@@ -62,13 +62,13 @@ def best_sum(values: Float64Array) -> float:  # (K, R)
 
 
 def assign(costs: Float64Array) -> npt.NDArray[np.int64]:  # (K, R), K <= R -> (K,)
-    """The column of each row in the cheapest assignment, by shortest augmenting paths with potentials.
+    """Return the column of each row in the cheapest assignment, by shortest augmenting paths with potentials.
 
-    Row 0 and column 0 are outside of the matrix: column 0 holds the row that is being assigned.
+    Row 0 and column 0 are outside the matrix: column 0 holds the row that is being assigned.
     """
     rows, columns = costs.shape
     row_prices, column_prices = np.zeros(rows + 1), np.zeros(columns + 1)
-    owner = np.zeros(columns + 1, np.int64)  # the row that has a column, 0 for none
+    owner = np.zeros(columns + 1, np.int64)  # the row assigned to each column, 0 for none
     for row in range(1, rows + 1):
         owner[0], column = row, 0
         shortest = np.full(columns + 1, np.inf)
@@ -89,40 +89,41 @@ def assign(costs: Float64Array) -> npt.NDArray[np.int64]:  # (K, R), K <= R -> (
         while column:
             owner[column] = owner[before[column]]
             column = int(before[column])
-    found = np.zeros(rows, np.int64)
+    assignment = np.zeros(rows, np.int64)
     taken = np.flatnonzero(owner[1:])
-    found[owner[1:][taken] - 1] = taken
-    return found
+    assignment[owner[1:][taken] - 1] = taken
+    return assignment
 
 
 def _distinct(clusters: Iterable[Iterable[Hashable]]) -> _Clusters:
+    """Drop mentions that an earlier cluster has, and clusters that are then empty."""
     seen: set[Hashable] = set()
-    found = []
+    distinct = []
     for cluster in clusters:
         new = frozenset(cluster) - seen
         seen |= new
         if new:
-            found.append(new)
-    return found
+            distinct.append(new)
+    return distinct
 
 
-def _places(clusters: _Clusters) -> dict[Hashable, int]:
-    return {mention: place for place, cluster in enumerate(clusters) for mention in cluster}
+def _cluster_numbers(clusters: _Clusters) -> dict[Hashable, int]:
+    return {mention: number for number, cluster in enumerate(clusters) for mention in cluster}
 
 
 def _links(clusters: _Clusters, others: dict[Hashable, int]) -> tuple[float, float]:
-    """MUC: of the links that hold each cluster together, those that the other side has too."""
-    right = links = 0
+    """MUC: return the number of links that both sides have, and of all links needed to connect each cluster."""
+    correct = links = 0
     for cluster in clusters:
         parts = {others[mention] for mention in cluster if mention in others}
         alone = sum(mention not in others for mention in cluster)
         links += len(cluster) - 1
-        right += len(cluster) - len(parts) - alone
-    return float(right), float(links)
+        correct += len(cluster) - len(parts) - alone
+    return float(correct), float(links)
 
 
 def _shares(clusters: _Clusters, others: dict[Hashable, int]) -> tuple[float, float]:
-    """B-cubed: for each mention, the share of its cluster that is with it on the other side too."""
+    """B-cubed: return the sum, over mentions, of the share of its cluster that the other side also groups with it."""
     total = 0.0
     for cluster in clusters:
         together = Counter(others[mention] for mention in cluster if mention in others)
@@ -131,9 +132,9 @@ def _shares(clusters: _Clusters, others: dict[Hashable, int]) -> tuple[float, fl
 
 
 def _similarity(key: _Clusters, by_response: dict[Hashable, int], sizes: Sequence[int]) -> Float64Array:  # (K, R)
-    """CEAF's phi 4: twice the mentions that two clusters share, by the mentions of both."""
+    """CEAF's phi 4: return twice the mentions that two clusters share, divided by the mentions of both."""
     values = np.zeros((len(key), len(sizes)))
     for row, cluster in enumerate(key):
-        for column, count in Counter(by_response[one] for one in cluster if one in by_response).items():
+        for column, count in Counter(by_response[mention] for mention in cluster if mention in by_response).items():
             values[row, column] = 2 * count / (len(cluster) + sizes[column])
     return values

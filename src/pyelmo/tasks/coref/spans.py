@@ -1,7 +1,7 @@
-"""Spans of a document as tensors: all that may be mentions, the best that do not cross, and clusters from links.
+"""Spans of a document as tensors: all candidates, the best that do not cross, and clusters from links.
 
-S sentences, T words of a sentence, N words of the document, C candidates, M spans kept, P spans decided at once.
-A span is its first and its last word, counted over the document.
+S sentences, T positions of a sentence, N words of the document, C candidates, M kept spans, P and Q spans compared.
+A span is its first and its last word, numbered over the document.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-BLOCK = 2048  # spans compared with each other at once when the best are kept: bounds memory
+BLOCK = 2048  # spans compared with each other at once, which bounds memory
 
 
 class Spans(NamedTuple):
-    """First and last words; in order of the first, then of the last."""
+    """First and last words of spans, sorted by the first, then by the last."""
 
     starts: Tensor  # (C,)
     lasts: Tensor  # (C,)
 
-    def at(self, places: Tensor) -> Spans:
-        return Spans(self.starts[places], self.lasts[places])
+    def at(self, rows: Tensor) -> Spans:
+        return Spans(self.starts[rows], self.lasts[rows])
 
     @property
     def widths(self) -> Tensor:
-        """Words more than one."""
+        """The number of words, less one."""
         return self.lasts - self.starts
 
 
 def candidates(mask: Tensor, width: int) -> Spans:
-    """Every span of up to `width` words within a sentence of a document (S, T)."""
+    """Return every span of up to `width` words inside the sentences of a document with mask (S, T)."""
     lengths = mask.sum(1)
-    ends = torch.repeat_interleave(lengths.cumsum(0), lengths)  # (N,) where each word's sentence ends
+    ends = torch.repeat_interleave(lengths.cumsum(0), lengths)  # (N,) the end of each word's sentence
     starts = torch.arange(len(ends), device=mask.device)[:, None]
     lasts = starts + torch.arange(width, device=mask.device)  # (N, width)
     inside = lasts < ends[:, None]
@@ -40,10 +40,10 @@ def candidates(mask: Tensor, width: int) -> Spans:
 
 
 def keep_best(spans: Spans, scores: Tensor, count: int) -> Tensor:  # (M,)
-    """The places of up to `count` spans, in their order: from the best down, those that cross none taken before.
+    """Return the rows, in order, of up to `count` spans: from the best down, those that cross no span already taken.
 
-    What Lee et al. (2017) do span by span is done for a block at once: in each round every span goes in that crosses no
-    better one still undecided, and what crosses it goes out. Equal scores are taken in order.
+    Lee et al. (2017) decide span by span; this decides a block at once. In each round it takes every span that crosses
+    no better undecided one, and drops the spans that cross a taken one. Spans of equal score are taken in order.
     """
     order = scores.detach().sort(descending=True, stable=True).indices
     kept = order[:0]
@@ -56,14 +56,15 @@ def keep_best(spans: Spans, scores: Tensor, count: int) -> Tensor:  # (M,)
 
 
 def crossing(these: Spans, those: Spans) -> Tensor:  # (P,), (Q,) -> (P, Q)
-    """Which spans share words while neither lies in the other."""
+    """Return which pairs of spans share words although neither contains the other."""
     starts, lasts = these.starts[:, None], these.lasts[:, None]
     after = (starts < those.starts) & (those.starts <= lasts) & (lasts < those.lasts)
     before = (those.starts < starts) & (starts <= those.lasts) & (those.lasts < lasts)
     return after | before
 
 
-def _taken(crossed: Tensor) -> Tensor:  # (P, P), the best first -> (P,)
+def _taken(crossed: Tensor) -> Tensor:  # (P, P) -> (P,)
+    """Return which spans of a block are taken, given which of them cross; the spans are sorted, the best first."""
     better = crossed.tril(-1)
     undecided = torch.ones(len(crossed), dtype=torch.bool, device=crossed.device)
     taken = torch.zeros_like(undecided)
@@ -75,7 +76,7 @@ def _taken(crossed: Tensor) -> Tensor:  # (P, P), the best first -> (P,)
 
 
 def roots(links: Tensor) -> Tensor:  # (M,) -> (M,)
-    """The first span of each one's chain, where `links` names an earlier span, or the span itself."""
+    """Return the first span of each span's chain; `links` are rows of earlier spans, or of the span itself."""
     while True:
         further = links[links]
         if torch.equal(further, links):

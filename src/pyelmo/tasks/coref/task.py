@@ -1,6 +1,6 @@
-"""Which mentions of a document mean the same (Lee et al. 2017): a ranker of spans, scored by MUC, B-cubed and CEAF.
+"""Coreference resolution (Lee et al. 2017): a ranker of spans, scored by the mean F1 of MUC, B-cubed and CEAF.
 
-An example is a document: its texts are its sentences, its labels are clusters of (first word, end) over all its words.
+An example is a document. Its texts are the sentences, its labels clusters of (first word, end) over the document.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from pyelmo.errors import ConfigError
 from pyelmo.tasks.coref.data import Document, document_files, read_documents, sorted_clusters, split
 from pyelmo.tasks.coref.network import CorefNetwork, Ranking, gold_clusters
 from pyelmo.tasks.coref.scores import FIELDS, METRICS, count_clusters, f1, mean_f1
+from pyelmo.tasks.harness.characters import CharacterFeatures
 from pyelmo.tasks.harness.metrics import Metric
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, TextOrWords, Vocabularies
-from pyelmo.tasks.ner.network import CharacterFeatures
 from pyelmo.text.characters import Bytes
 from pyelmo.text.tokens import split_sentences, split_words
 
-SYMBOL = 8  # size of a symbol's vector
+SYMBOL = 8  # size of a character's embedding
 FILTER_WIDTHS = (3, 4, 5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorefData(DataSettings):
-    """Data is a file, a folder of files, or a list of documents' names."""
+class CorefDataSettings(DataSettings):
+    """How files are read. The path of a data set is a file, a folder of files, or a list of documents."""
 
     format: Literal["conll2012", "litbank", "ontogum"] = "conll2012"
-    folder: str | None = None  # where the documents lie that a list names, if not beside it
-    singletons: bool = False  # keep mentions without another of their cluster: wanted, but never given
+    folder: str | None = None  # of the documents in a list, if it is not the folder of the list
+    singletons: bool = False  # keep clusters of one mention in the correct answers; the network never predicts them
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorefSettings:
-    hidden: int = 200  # of each direction of the LSTM
-    scorer: int = 150  # of the feed-forward nets
-    depth: int = 2  # ... and their layers
-    feature: int = 20  # size of the vectors of width, distance, speaker and genre
-    characters: int = 50  # filters of each width over a word's symbols; 0 for none
+class CorefNetworkSettings:
+    hidden: int = 200  # size of each direction of the LSTM
+    scorer: int = 150  # hidden size of the feed-forward nets
+    depth: int = 2  # hidden layers of the feed-forward nets
+    feature: int = 20  # size of the embeddings of width, distance, speaker and genre
+    characters: int = 50  # filters of each width in the character CNN; 0 for none
     width: int = 10  # words of the widest span
-    ratio: float = 0.4  # spans kept for each word of a document
-    antecedents: int = 250
-    sentences: int = 50  # of a document, that one step of training sees at most
+    ratio: float = 0.4  # kept spans per word of a document
+    antecedents: int = 250  # spans before a span that are scored as its antecedent
+    sentences: int = 50  # a training step reads at most this many sentences of a document
     dropout: float = 0.2
-    input_dropout: float = 0.5  # of all that comes in, ELMo too
+    input_dropout: float = 0.5  # on all input vectors, those of ELMo included
 
     def __post_init__(self) -> None:
         for name in ("hidden", "scorer", "depth", "feature", "width", "ratio", "antecedents", "sentences"):
@@ -61,28 +61,32 @@ class CorefSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CorefRecipe(TaskRecipe):
-    data: CorefData = field(default_factory=CorefData)
-    network: CorefSettings = field(default_factory=CorefSettings)
+    data: CorefDataSettings = field(default_factory=CorefDataSettings)
+    network: CorefNetworkSettings = field(default_factory=CorefNetworkSettings)
 
 
 @dataclass(frozen=True)
-class About:
-    """What is known of a document besides its words."""
+class DocumentMetadata:
+    """What an example holds beside its words and clusters."""
 
-    speakers: tuple[str, ...] = ()  # one a word, or none
+    speakers: tuple[str, ...] = ()  # one for each word, or empty
     genre: str = ""
 
 
-def read(path: Path, data: CorefData, training: bool) -> list[Example]:
+def read(path: Path, data: CorefDataSettings, training: bool) -> list[Example]:
     least = 1 if data.singletons else 2
-    found = read_documents(path, data.format, folder=data.folder, language=data.language)
+    documents = read_documents(path, data.format, folder=data.folder, language=data.language)
     return [
-        Example(each.sentences, sorted_clusters(each.clusters, least), About(each.speakers, each.genre))
-        for each in found
+        Example(
+            document.sentences,
+            sorted_clusters(document.clusters, least),
+            DocumentMetadata(document.speakers, document.genre),
+        )
+        for document in documents
     ]
 
 
-def data_files(path: Path, data: CorefData) -> list[Path]:
+def data_files(path: Path, data: CorefDataSettings) -> list[Path]:
     return document_files(path, data.folder)
 
 
@@ -91,7 +95,7 @@ def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
 
 
 def crop(example: Example, recipe: CorefRecipe, random: np.random.Generator) -> Example:
-    """A random stretch of a document that is long, with what is left of its clusters."""
+    """Cut a long document to random consecutive sentences, with the mentions and clusters inside them."""
     count = recipe.network.sentences
     if len(example.texts) <= count:
         return example
@@ -103,12 +107,12 @@ def crop(example: Example, recipe: CorefRecipe, random: np.random.Generator) -> 
         tuple((start - first, stop - first) for start, stop in cluster if first <= start and stop <= end)
         for cluster in example.labels
     ]
-    about = About(example.metadata.speakers[first:end], example.metadata.genre)
-    return Example(texts, tuple(cluster for cluster in clusters if len(cluster) > 1), about)
+    metadata = DocumentMetadata(example.metadata.speakers[first:end], example.metadata.genre)
+    return Example(texts, tuple(cluster for cluster in clusters if len(cluster) > 1), metadata)
 
 
 class Ranker(nn.Module):
-    """The clusters of one document."""
+    """Finds the clusters of one document."""
 
     def __init__(self, recipe: CorefRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -137,40 +141,40 @@ class Ranker(nn.Module):
 
     def _ranking(self, sentences: NetworkInputs) -> Ranking:
         (example,) = sentences.examples
-        vectors, mask, about = sentences.vectors, sentences.mask, example.metadata
+        vectors, mask, metadata = sentences.vectors, sentences.mask, example.metadata
         if self.characters is not None:
-            vectors = torch.cat([vectors, self.characters.spell(example.texts, mask.device)], -1)
+            vectors = self.characters.append_to(vectors, example.texts)
         output = None if sentences.output is None else self.dropout(sentences.output)
         speakers = None
-        if about.speakers:
-            numbers = {name: number for number, name in enumerate(dict.fromkeys(("", *about.speakers)))}
-            speakers = torch.tensor([numbers[name] for name in about.speakers], device=mask.device)
-        genre = self.genres.get(about.genre, 0)
-        found: Ranking = self.ranker(self.dropout(vectors), mask, output, speakers, genre)
-        return found
+        if metadata.speakers:
+            numbers = {name: number for number, name in enumerate(dict.fromkeys(("", *metadata.speakers)))}
+            speakers = torch.tensor([numbers[name] for name in metadata.speakers], device=mask.device)
+        genre = self.genres.get(metadata.genre, 0)
+        ranking: Ranking = self.ranker(self.dropout(vectors), mask, output, speakers, genre)
+        return ranking
 
 
-def count(example: Example, given: Prediction) -> tuple[float, ...]:
-    return count_clusters(example.labels, given)
+def count(example: Example, prediction: Prediction) -> tuple[float, ...]:
+    return count_clusters(example.labels, prediction)
 
 
-def make_examples(texts: Sequence[TextOrWords], data: CorefData, vocabularies: Vocabularies) -> list[Example]:
-    """A raw text by its lines and their sentences; of words, only the sentences are found."""
+def make_examples(texts: Sequence[TextOrWords], data: CorefDataSettings, vocabularies: Vocabularies) -> list[Example]:
+    """Return the example of a document: raw text is split at its line ends and into sentences and words."""
     (text,) = texts
     if not isinstance(text, str):
-        return [Example(split(Document("", (tuple(text),), ()), data.language).sentences, (), About())]
+        return [Example(split(Document("", (tuple(text),), ()), data.language).sentences, (), DocumentMetadata())]
     sentences = [sentence for line in text.split("\n") for sentence in split_sentences(line, data.language)]
-    found = (tuple(split_words(sentence, data.language)) for sentence in sentences)
-    return [Example(tuple(words for words in found if words), (), About())]
+    texts_in_words = (tuple(split_words(sentence, data.language)) for sentence in sentences)
+    return [Example(tuple(words for words in texts_in_words if words), (), DocumentMetadata())]
 
 
 def format_examples(examples: Sequence[Example]) -> str:
-    """A sentence a line with numbered brackets, then the mentions of each number."""
+    """Format a document, one sentence per line with numbered brackets, then the mentions of each number."""
     (example,) = examples
     words = [word for text in example.texts for word in text]
     marked, lines, begin = list(words), [], 0
     spans = [(start, end, number) for number, cluster in enumerate(example.labels, 1) for start, end in cluster]
-    for start, end, number in sorted(spans, key=lambda span: span[1] - span[0]):  # a wider one goes around
+    for start, end, number in sorted(spans, key=lambda span: span[1] - span[0]):  # wider spans around narrower ones
         marked[start] = f"[{number} {marked[start]}"
         marked[end - 1] += "]"
     for text in example.texts:

@@ -10,21 +10,36 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pyelmo.tasks.harness.task import Example, Prediction, Vocabularies
+from pyelmo.tasks.harness.task import Example, NetworkInputs, Prediction, Vocabularies
+
+
+class OneLabelModule(nn.Module):
+    """The loss and the predictions of a task's module, which computes `scores` from its network."""
+
+    labels: Sequence[str]
+
+    def scores(self, *texts: NetworkInputs) -> Tensor:  # -> (B, K)
+        raise NotImplementedError
+
+    def loss(self, *texts: NetworkInputs) -> Tensor:
+        scores = self.scores(*texts)
+        gold = torch.tensor([self.labels.index(example.labels[0]) for example in texts[0].examples])
+        return nn.functional.cross_entropy(scores, gold.to(scores.device, non_blocking=True))
+
+    def predict(self, *texts: NetworkInputs) -> list[Prediction]:
+        return self.decide(texts[0].examples, self.probabilities(*texts))
+
+    def probabilities(self, *texts: NetworkInputs) -> list[Tensor]:
+        """Return the probabilities of the labels (K,) for each example."""
+        return list(self.scores(*texts).softmax(1))
+
+    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Prediction]:
+        return [(self.labels[number],) for number in torch.stack(list(probabilities)).argmax(1).tolist()]
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
     return {"labels": tuple(sorted({label for example in examples for label in example.labels}))}
 
 
-def loss(scores: Tensor, examples: Sequence[Example], labels: Sequence[str]) -> Tensor:  # (B, K) -> ()
-    wanted = torch.tensor([labels.index(example.labels[0]) for example in examples])
-    return nn.functional.cross_entropy(scores, wanted.to(scores.device, non_blocking=True))
-
-
-def decide(probabilities: Sequence[Tensor], labels: Sequence[str]) -> list[Prediction]:  # (K,) each
-    return [(labels[number],) for number in torch.stack(list(probabilities)).argmax(1).tolist()]
-
-
-def count(example: Example, given: Prediction) -> tuple[int, ...]:
-    return int(example.labels == given), 1
+def count(example: Example, prediction: Prediction) -> tuple[int, ...]:
+    return int(example.labels == prediction), 1

@@ -1,79 +1,71 @@
-"""Names of people, places and the like (Peters et al. 2017): a tagger with a CRF, scored by whole spans."""
+"""Named entity recognition (Peters et al. 2017): a BiLSTM-CRF tagger, scored by the F1 of whole spans."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from pyelmo.tasks.harness.batching import pad_ids
+from pyelmo.tasks.harness.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.harness.metrics import SPAN_F1
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, Vocabularies
+from pyelmo.tasks.labels import sequences
 from pyelmo.tasks.labels.crf import CRF, allowed_transitions
 from pyelmo.tasks.labels.spans import convert, count_spans, to_spans
 from pyelmo.tasks.ner.data import read_conll2003, read_klue, read_labelled, read_naver
-from pyelmo.tasks.ner.network import CharacterFeatures, TaggerNetwork
-from pyelmo.text.characters import Bytes, Jamo
+from pyelmo.tasks.ner.network import TaggerNetwork
 
 
 @dataclass(frozen=True, kw_only=True)
-class NerData(DataSettings):
-    """Which reader: any columns in a scheme, or a set with a reader of its own."""
+class NerDataSettings(DataSettings):
+    """The file format; the settings below it apply to `columns` only."""
 
     format: Literal["columns", "conll2003", "klue", "naver"] = "columns"
     scheme: Literal["bio", "iob1", "bioul"] = "bio"
-    word: int = 0  # column
+    word: int = 0  # number of the column, counted from 0, or from the end if negative
     label: int = -1
-    comment: str | None = None  # how lines begin that are no words
+    comment: str | None = None  # lines that begin with this text are skipped
 
 
 @dataclass(frozen=True, kw_only=True)
-class NerNetwork:
-    hidden: tuple[int, int] = (200, 100)  # of each direction of the two layers
+class NerNetworkSettings:
+    hidden: tuple[int, int] = (200, 100)  # size of each direction of the two LSTM layers
     dropout: float = 0.5
-    characters: int = 128  # filters over a word's symbols; 0 for none
+    characters: int = 128  # filters of the character CNN; 0 for none
     alphabet: Literal["bytes", "jamo"] = "bytes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NerRecipe(TaskRecipe):
-    data: NerData = field(default_factory=NerData)
-    network: NerNetwork = field(default_factory=NerNetwork)
+    data: NerDataSettings = field(default_factory=NerDataSettings)
+    network: NerNetworkSettings = field(default_factory=NerNetworkSettings)
 
 
-def read(path: Path, data: NerData, training: bool) -> list[Example]:
+def read(path: Path, data: NerDataSettings, training: bool) -> list[Example]:
     if data.format == "conll2003":
-        found = read_conll2003(path)
+        sentences = read_conll2003(path)
     elif data.format == "klue":
-        found = read_klue(path, data.language)
+        sentences = read_klue(path, data.language)
     elif data.format == "naver":
-        found = read_naver(path)
+        sentences = read_naver(path)
     else:
-        found = read_labelled(path, word=data.word, label=data.label, scheme=data.scheme, comment=data.comment)
-    return [Example((tuple(each.words),), tuple(each.labels)) for each in found]
+        sentences = read_labelled(path, word=data.word, label=data.label, scheme=data.scheme, comment=data.comment)
+    return [Example((tuple(sentence.words),), tuple(sentence.labels)) for sentence in sentences]
 
 
-def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
-    """O, and both labels of each kind of span: one of them may be missing in a small set."""
-    kinds = sorted({label.partition("-")[2] for example in examples for label in example.labels} - {""})
-    return {"labels": ("O", *(f"{letter}-{kind}" for kind in kinds for letter in "BI"))}
-
-
-@functools.lru_cache(maxsize=1 << 17)
+@functools.lru_cache(maxsize=1 << 17)  # every epoch converts the same sentences
 def _bioul(labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Of a sentence that is learnt from in every epoch."""
     return tuple(convert(labels, "bio", "bioul"))
 
 
 class Tagger(nn.Module):
-    """Words and their characters -> BIOUL, which tells the network more about spans; outside of it labels are BIO."""
+    """Labels the words of sentences. The CRF uses BIOUL, which says more about spans; examples and answers use BIO."""
 
     def __init__(self, recipe: NerRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -81,8 +73,9 @@ class Tagger(nn.Module):
         kinds = [label[2:] for label in vocabularies["labels"] if label.startswith("B-")]
         self.labels = ["O", *(f"{letter}-{kind}" for kind in kinds for letter in "BIUL")]
         self.numbers = {label: number for number, label in enumerate(self.labels)}
-        alphabet = Jamo() if settings.alphabet == "jamo" else Bytes()
-        self.characters = CharacterFeatures(alphabet, filters=settings.characters) if settings.characters else None
+        self.characters = None
+        if settings.characters:
+            self.characters = CharacterFeatures(ALPHABETS[settings.alphabet](), filters=settings.characters)
         self.tagger = TaggerNetwork(
             sizes.input + settings.characters, len(self.labels), hidden=settings.hidden, dropout=settings.dropout,
             extra=sizes.output,
@@ -99,32 +92,16 @@ class Tagger(nn.Module):
         paths = self.crf.decode(self._emissions(inputs), inputs.mask)
         return [tuple(convert([self.labels[number] for number in path], "bioul", "bio")) for path in paths]
 
-    def _emissions(self, inputs: NetworkInputs) -> Tensor:
+    def _emissions(self, inputs: NetworkInputs) -> Tensor:  # (B, T, K)
         vectors = inputs.vectors
         if self.characters is not None:
-            texts = [example.words for example in inputs.examples]
-            vectors = torch.cat([vectors, self.characters.spell(texts, inputs.mask.device)], -1)
-        found: Tensor = self.tagger(vectors, inputs.mask, inputs.output, inputs.packing)
-        return found
+            vectors = self.characters.append_to(vectors, [example.words for example in inputs.examples])
+        emissions: Tensor = self.tagger(vectors, inputs.mask, inputs.output, inputs.packing)
+        return emissions
 
 
-def count(example: Example, given: Prediction) -> tuple[int, ...]:
-    return astuple(count_spans(to_spans(example.labels), to_spans(given)).all)
-
-
-def format_examples(examples: Sequence[Example]) -> str:
-    """John lives in [LOC New York] ."""
-    (example,) = examples
-    return bracketed(example)
-
-
-def bracketed(example: Example) -> str:
-    """The words, with brackets around spans."""
-    words = list(example.words)
-    for span in to_spans(example.labels):
-        words[span.start] = f"[{span.label} {words[span.start]}"
-        words[span.end - 1] += "]"
-    return " ".join(words)
+def count(example: Example, prediction: Prediction) -> tuple[int, ...]:
+    return astuple(count_spans(to_spans(example.labels), to_spans(prediction)).all)
 
 
 TASK = Task(
@@ -134,8 +111,8 @@ TASK = Task(
     paper_dataset="CoNLL-2003",
     recipe=NerRecipe,
     read=read,
-    build_vocabularies=build_vocabularies,
+    build_vocabularies=sequences.build_vocabularies,
     build_network=Tagger,
     count=count,
-    format=format_examples,
+    format=sequences.format_examples,
 )

@@ -1,9 +1,12 @@
-"""ESIM (Chen et al. 2017): the vectors of two texts -> scores of how one follows from the other.
+"""ESIM, the enhanced sequential inference model of Chen et al. (2017), for a premise and a hypothesis.
 
-    inputs -> biLSTM -> A, B     each word of A attends to B -> A~     [A, A~, A - A~, A * A~] -> feed-forward -> biLSTM
-    the mean and the largest over the words of both -> two fully connected layers -> scores
+    word vectors -> biLSTM [and ELMo's output mix] -> P, Q
+    each word of P attends to Q -> P~, and each word of Q to P -> Q~
+    [P, P~, P - P~, P * P~] -> feed-forward layer -> biLSTM -> mean and maximum over the words; the same for Q
+    both texts -> two fully connected layers -> scores of labels
 
-and B as A. B batch, T words of a text (S of the other), D input, E second input, H hidden, W = 2H + E, K classes.
+B batch, T positions of the first text, S of the second, D input size, E size of ELMo's output mix, H hidden size,
+W = 2H + E, K labels.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pyelmo.model.recurrent import BiLstm, Packing, VariationalDropout, mask_pac
 
 
 class EsimNetwork(nn.Module):
-    """`extra` is the size of the vectors that join what the first LSTM gives, before the attention."""
+    """Scores the labels of pairs; `extra` is the size E, or 0 without ELMo after the first LSTM."""
 
     def __init__(self, inputs: int, classes: int, *, hidden: int = 300, dropout: float = 0.5, extra: int = 0) -> None:
         super().__init__()
@@ -36,32 +39,36 @@ class EsimNetwork(nn.Module):
         first_extra: Tensor | None = None, second_extra: Tensor | None = None,
         first_packing: Packing | None = None, second_packing: Packing | None = None,
     ) -> Tensor:  # fmt: skip
-        """(B, T, D), (B, T), (B, S, D), (B, S), perhaps (B, T, E) and (B, S, E) -> (B, K). No text is without words."""
-        packings = first_packing or mask_packing(first_mask), second_packing or mask_packing(second_mask)
-        one = self._encode(first, first_mask, first_extra, packings[0])  # (B, T, W)
-        two = self._encode(second, second_mask, second_extra, packings[1])  # (B, S, W)
-        products = one @ two.transpose(1, 2)  # (B, T, S)
-        pooled = [
-            self._compose(one, first_mask, _attend(products, second_mask, two), packings[0]),
-            self._compose(two, second_mask, _attend(products.transpose(1, 2), first_mask, one), packings[1]),
-        ]
-        scores: Tensor = self.output(torch.cat(pooled, 1))
+        """(B, T, D), (B, T), (B, S, D), (B, S), optionally (B, T, E) and (B, S, E) -> (B, K).
+
+        Every text must have at least one word.
+        """
+        first_packing = first_packing or mask_packing(first_mask)
+        second_packing = second_packing or mask_packing(second_mask)
+        first = self._encode(first, first_mask, first_extra, first_packing)  # (B, T, W)
+        second = self._encode(second, second_mask, second_extra, second_packing)  # (B, S, W)
+        products = first @ second.transpose(1, 2)  # (B, T, S)
+        first_attended = _attend(products, second_mask, second)  # (B, T, W)
+        first_pooled = self._compose(first, first_mask, first_attended, first_packing)  # (B, 4H)
+        second_attended = _attend(products.transpose(1, 2), first_mask, first)  # (B, S, W)
+        second_pooled = self._compose(second, second_mask, second_attended, second_packing)  # (B, 4H)
+        scores: Tensor = self.output(torch.cat([first_pooled, second_pooled], 1))
         return scores
 
     def _encode(self, inputs: Tensor, mask: Tensor, extra: Tensor | None, packing: Packing) -> Tensor:
-        states: Tensor = self.encoder(self.column_dropout(inputs), mask, packing)
+        states: Tensor = self.encoder(self.column_dropout(inputs), mask, packing)  # (B, T, 2H)
         if extra is None:
             return states
         return torch.cat([states, self.column_dropout(extra.masked_fill(~mask.unsqueeze(2), 0.0))], 2)
 
-    def _compose(self, own: Tensor, mask: Tensor, other: Tensor, packing: Packing) -> Tensor:  # (B, 4H)
-        """What a text says in the light of the other: the paper's local inference, composition and pooling."""
-        local = self.projection(torch.cat([own, other, own - other, own * other], 2))
-        states = self.composition(self.column_dropout(local), mask, packing)
-        largest = states.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(1)
-        return torch.cat([states.sum(1) / mask.sum(1, keepdim=True), largest], 1)
+    def _compose(self, own: Tensor, mask: Tensor, attended: Tensor, packing: Packing) -> Tensor:
+        """The paper's local inference, composition and pooling: (B, T, W), (B, T), (B, T, W) -> (B, 4H)."""
+        local = self.projection(torch.cat([own, attended, own - attended, own * attended], 2))  # (B, T, H)
+        states = self.composition(self.column_dropout(local), mask, packing)  # (B, T, 2H)
+        maximum = states.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(1)
+        return torch.cat([states.sum(1) / mask.sum(1, keepdim=True), maximum], 1)
 
 
-def _attend(products: Tensor, mask: Tensor, other: Tensor) -> Tensor:
-    """Each word's summary of the other text, by its products with their words: (B, T, S), (B, S, W) -> (B, T, W)."""
+def _attend(products: Tensor, mask: Tensor, other: Tensor) -> Tensor:  # (B, T, S), (B, S), (B, S, W) -> (B, T, W)
+    """Return for each word the mean of the other text's words, weighted by the softmax of their products with it."""
     return products.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(2) @ other

@@ -1,4 +1,4 @@
-"""Whether a text follows from another, contradicts it, or neither (Chen et al. 2017): ESIM, scored by accuracy."""
+"""Natural language inference (Chen et al. 2017): does a hypothesis follow from a premise? ESIM, scored by accuracy."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from pyelmo.tasks.harness.metrics import ACCURACY
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
-from pyelmo.tasks.harness.task import EMPTY_TEXT, Example, InputSizes, NetworkInputs, Prediction, Task, Vocabularies
+from pyelmo.tasks.harness.task import EMPTY_TEXT, Example, InputSizes, NetworkInputs, Task, Vocabularies
 from pyelmo.tasks.labels import classification
 from pyelmo.tasks.nli.data import read_pairs
 from pyelmo.tasks.nli.network import EsimNetwork
 
 
 @dataclass(frozen=True, kw_only=True)
-class NliData(DataSettings):
+class NliDataSettings(DataSettings):
     format: Literal["jsonl", "json", "tsv", "csv", "lines"] = "jsonl"
-    tokenised: bool = False  # the texts are split by the language's rules already, with spaces between
+    tokenised: bool = False  # the texts are already split into words, with spaces between
 
 
 @dataclass(frozen=True, kw_only=True)
-class NliNetwork:
+class NliNetworkSettings:
     hidden: int = 300
     dropout: float = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class NliRecipe(TaskRecipe):
-    data: NliData = field(default_factory=NliData)
-    network: NliNetwork = field(default_factory=NliNetwork)
+    data: NliDataSettings = field(default_factory=NliDataSettings)
+    network: NliNetworkSettings = field(default_factory=NliNetworkSettings)
 
 
-def read(path: Path, data: NliData, training: bool) -> list[Example]:
+def read(path: Path, data: NliDataSettings, training: bool) -> list[Example]:
     pairs = read_pairs(path, data.format, data.language, tokenised=data.tokenised)
     return [Example((pair.premise or EMPTY_TEXT, pair.hypothesis or EMPTY_TEXT), (pair.label,)) for pair in pairs]
 
 
-class Entailment(nn.Module):
-    """One label for each premise and hypothesis."""
+class Entailment(classification.OneLabelModule):
+    """Chooses one label for each premise and hypothesis."""
 
     def __init__(self, recipe: NliRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -51,28 +51,17 @@ class Entailment(nn.Module):
             sizes.input, len(self.labels), hidden=settings.hidden, dropout=settings.dropout, extra=sizes.output
         )
 
-    def loss(self, premises: NetworkInputs, hypotheses: NetworkInputs) -> Tensor:
-        return classification.loss(self._scores(premises, hypotheses), premises.examples, self.labels)
-
-    def predict(self, premises: NetworkInputs, hypotheses: NetworkInputs) -> list[Prediction]:
-        return self.decide(premises.examples, self.probabilities(premises, hypotheses))
-
-    def probabilities(self, premises: NetworkInputs, hypotheses: NetworkInputs) -> list[Tensor]:
-        """Of the labels, (K,) each."""
-        return list(self._scores(premises, hypotheses).softmax(1))
-
-    def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Prediction]:
-        return classification.decide(probabilities, self.labels)
-
-    def _scores(self, one: NetworkInputs, two: NetworkInputs) -> Tensor:
-        found: Tensor = self.esim(
-            one.vectors, one.mask, two.vectors, two.mask, one.output, two.output, one.packing, two.packing
-        )
-        return found
+    def scores(self, *texts: NetworkInputs) -> Tensor:
+        premises, hypotheses = texts
+        scores: Tensor = self.esim(
+            premises.vectors, premises.mask, hypotheses.vectors, hypotheses.mask,
+            premises.output, hypotheses.output, premises.packing, hypotheses.packing,
+        )  # fmt: skip
+        return scores
 
 
 def format_examples(examples: Sequence[Example]) -> str:
-    """entailment: A man sleeps . -> A man rests ."""
+    """Format a pair with its label: entailment: A man sleeps . -> A man rests ."""
     (example,) = examples
     return f"{example.labels[0]}: {' -> '.join(' '.join(text) for text in example.texts)}"
 

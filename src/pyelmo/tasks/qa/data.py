@@ -1,9 +1,9 @@
-"""Questions about passages, as SQuAD 1.1 and KorQuAD 1.0 publish them -> words, and where the answers stand.
+"""Files of SQuAD 1.1 and KorQuAD 1.0 -> questions and passages in words, with the spans of the answers.
 
     {"data": [{"paragraphs": [{"context": "Ann lives in Paris.", "qas": [
         {"id": "7", "question": "Where does Ann live?", "answers": [{"text": "Paris", "answer_start": 13}]}]}]}]}
 
-Answers are looked for by their text, everywhere in the passage: `answer_start` is not read, and need not be right.
+Answers are searched by their text in the whole passage; `answer_start` is not read, because it is sometimes wrong.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pyelmo.text.tokens import TokenSpan, split_spans, split_words
 
 log = logging.getLogger("pyelmo")
 
-# Questions in the files as published, so that a cut copy is noticed.
+# Questions in the published files, so that an incomplete copy is noticed.
 PUBLISHED = {"train-v1.1.json": 87_599, "dev-v1.1.json": 10_570, "KorQuAD_v1.0_dev.json": 5_774}
 
 
 class AnswerSpan(NamedTuple):
-    """An answer in a passage: its first and its last word."""
+    """The first and the last word of an answer in its passage."""
 
     first: int
     last: int
@@ -37,7 +37,7 @@ class AnswerSpan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A text and its words: word n is `text[starts[n]:ends[n]]`, or what is written for a morpheme."""
+    """A text and its words: word n is `text[starts[n]:ends[n]]`, or the morpheme that is written so."""
 
     text: str
     words: tuple[str, ...]
@@ -45,36 +45,40 @@ class Passage:
     ends: array[int]
 
     def bounds(self, first: int, last: int) -> tuple[int, int]:
-        """The characters from one word to another. A morpheme that is not written has those of the word before it."""
+        """Return the start and end of the characters of a span of words.
+
+        A morpheme that is not written (its start is its end) has the characters of the word before it.
+        """
         while first and self.starts[first] == self.ends[last]:
             first -= 1
         return self.starts[first], self.ends[last]
 
-    def part(self, first: int, last: int) -> str:
-        """The text as it stands, from one word to another."""
+    def text_of(self, first: int, last: int) -> str:
+        """Return the original text of a span of words."""
         start, end = self.bounds(first, last)
         return self.text[start:end]
 
-    def places(self, answer: str) -> list[AnswerSpan]:
-        """Where an answer stands. One that begins or ends inside a word is widened to the word.
+    def find(self, answer: str) -> list[AnswerSpan]:
+        """Return the spans of an answer that begins or ends inside the fewest words.
 
-        That is for answers that stand nowhere better: the 5 of 1952 is no answer where another 5 stands alone.
+        So the 5 of 1952 is no answer if another 5 is a word of its own. An answer that begins or ends inside a word
+        is extended to the whole word.
         """
-        found: dict[AnswerSpan, int] = {}
+        partial_words: dict[AnswerSpan, int] = {}  # words that the answer covers in part only
         answer = answer.strip()
         start = self.text.find(answer) if answer else -1
         while start >= 0:
             end = start + len(answer)
-            place = AnswerSpan(bisect_right(self.ends, start), bisect_left(self.starts, end) - 1)
-            if place.first <= place.last:
-                broken = (self.starts[place.first] != start) + (self.ends[place.last] != end)
-                found[place] = min(broken, found.get(place, broken))
+            span = AnswerSpan(bisect_right(self.ends, start), bisect_left(self.starts, end) - 1)
+            if span.first <= span.last:
+                count = (self.starts[span.first] != start) + (self.ends[span.last] != end)
+                partial_words[span] = min(count, partial_words.get(span, count))
             start = self.text.find(answer, start + 1)
-        best = min(found.values(), default=0)
-        return sorted(place for place, broken in found.items() if broken == best)
+        fewest = min(partial_words.values(), default=0)
+        return sorted(span for span, count in partial_words.items() if count == fewest)
 
-    def cut(self, words: int) -> Passage:
-        """Its first words."""
+    def truncate(self, words: int) -> Passage:
+        """Return the passage of the first `words` words."""
         if words >= len(self.words):
             return self
         text = self.text[: self.ends[words - 1]]
@@ -83,33 +87,34 @@ class Passage:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about a passage, the answers wanted, and where these stand in it: nowhere, or in several places."""
+    """A question about a passage, its correct answers, and all their spans in the passage, if there are any."""
 
-    number: str  # the file's id
+    id: str
     words: tuple[str, ...]
     passage: Passage
     answers: tuple[str, ...] = ()
-    places: tuple[AnswerSpan, ...] = ()
+    spans: tuple[AnswerSpan, ...] = ()
 
 
 def split_passage(text: str, language: str) -> Passage:
-    """A text with its words by the rules of a language."""
+    """Split a text into words by the rules of a language."""
     return make_passage(text, split_spans(text, language))
 
 
 def spaced_passage(words: Sequence[str]) -> Passage:
-    """Words as they are, with a space between."""
+    """Join words by spaces."""
     starts = accumulate((len(word) + 1 for word in words), initial=0)
     spans = [TokenSpan(word, start, start + len(word)) for word, start in zip(words, starts, strict=False)]
     return make_passage(" ".join(words), spans)
 
 
 def make_passage(text: str, spans: Sequence[TokenSpan]) -> Passage:
-    """A text of which it is known where its words stand."""
+    """Build a passage from a text and its words with their characters."""
     if not spans:
         raise InputError("the passage has no words")
-    starts = array("i", accumulate((span.start for span in spans), max))  # morphemes of one syllable share it, and
-    ends = array("i", accumulate((span.end for span in spans), max))  # need not stand in the order that a search needs
+    # Morphemes that share a syllable need not be in the order of their bounds, but `find` needs sorted ones.
+    starts = array("i", accumulate((span.start for span in spans), max))
+    ends = array("i", accumulate((span.end for span in spans), max))
     return Passage(text, tuple(span.word for span in spans), starts, ends)
 
 
@@ -121,36 +126,37 @@ def split_question(text: str, language: str) -> tuple[str, ...]:
 
 
 def read_questions(path: str | Path, language: str = "en") -> list[Question]:
-    """All questions of a file, those whose answer is not in the passage too; a passage is split once."""
-    reader = _SquadFile(Path(path), language)
-    questions = list(reader.questions())
+    """Read all questions of a file, also those whose answer is not in the passage."""
+    questions = list(_SquadFile(Path(path), language).questions())
     check_published(path, len(questions), PUBLISHED.get(Path(path).name), "questions")
     return questions
 
 
-def to_train_on(questions: list[Question], limit: int) -> list[Question]:
-    """Those with an answer within the first `limit` words of the passage, which is cut there."""
-    cut: dict[int, Passage] = {}
-    kept: list[Question] = []
+def training_questions(questions: list[Question], limit: int) -> list[Question]:
+    """Return the questions with an answer in the first `limit` words of the passage, which is truncated there."""
+    truncated: dict[int, Passage] = {}
+    selected: list[Question] = []
     missing = beyond = 0
-    for each in questions:
-        places = tuple(place for place in each.places if place.last < limit)
-        if not places:
-            missing, beyond = missing + (not each.places), beyond + bool(each.places)
+    for question in questions:
+        spans = tuple(span for span in question.spans if span.last < limit)
+        if not spans:
+            missing += not question.spans
+            beyond += bool(question.spans)
             continue
-        passage = cut.setdefault(id(each.passage), each.passage.cut(limit))
-        kept.append(Question(each.number, each.words, passage, each.answers, places))
+        passage = truncated.setdefault(id(question.passage), question.passage.truncate(limit))
+        selected.append(Question(question.id, question.words, passage, question.answers, spans))
     if missing or beyond:
         log.warning(
-            "%d of %d questions not trained on: %d have no answer in their passage, %d one beyond its first %d words",
+            "%d of %d questions are left out of training: %d have no answer in their passage, %d have it after the "
+            "first %d words",
             missing + beyond, len(questions), missing, beyond, limit,
         )  # fmt: skip
-    return kept
+    return selected
 
 
 @dataclass
 class _SquadFile:
-    """A file, and its passages so far."""
+    """A file, and its passages, each of which is split into words once."""
 
     path: Path
     language: str
@@ -162,22 +168,24 @@ class _SquadFile:
             passage = self.passages.get(context)
             if passage is None:
                 passage = self.passages[context] = self._split(split_passage, context, f"{where}.context")
-            found: dict[str, list[AnswerSpan]] = {}  # questions of a passage may share an answer
-            for number, each in enumerate(self._get(paragraph, "qas", list, where)):
-                place = f"{where}.qas[{number}]"
-                words = self._split(split_question, self._get(each, "question", str, place), place)
-                answers = self._answers(each, place)
+            spans_of: dict[str, list[AnswerSpan]] = {}  # questions about a passage may share an answer
+            for number, question in enumerate(self._get(paragraph, "qas", list, where)):
+                where_question = f"{where}.qas[{number}]"
+                text = self._get(question, "question", str, where_question)
+                words = self._split(split_question, text, where_question)
+                answers = self._answers(question, where_question)
                 for answer in answers:
-                    if answer not in found:
-                        found[answer] = passage.places(answer)
-                places = sorted({one for answer in answers for one in found[answer]})
-                yield Question(str(each.get("id", place)), words, passage, answers, tuple(places))
+                    if answer not in spans_of:
+                        spans_of[answer] = passage.find(answer)
+                spans = sorted({span for answer in answers for span in spans_of[answer]})
+                yield Question(str(question.get("id", where_question)), words, passage, answers, tuple(spans))
 
     def _paragraphs(self) -> Iterator[tuple[str, Any]]:
         content = read_json(self.path)
-        for number, article in enumerate(self._get(content, "data", list, "")):
-            for place, paragraph in enumerate(self._get(article, "paragraphs", list, f"data[{number}]")):
-                yield f"data[{number}].paragraphs[{place}]", paragraph
+        for article_number, article in enumerate(self._get(content, "data", list, "")):
+            where = f"data[{article_number}]"
+            for number, paragraph in enumerate(self._get(article, "paragraphs", list, where)):
+                yield f"{where}.paragraphs[{number}]", paragraph
 
     def _answers(self, question: Any, where: str) -> tuple[str, ...]:
         answers = [
@@ -187,16 +195,18 @@ class _SquadFile:
         return tuple(dict.fromkeys(answers))
 
     def _get(self, values: Any, name: str, kind: type, where: str) -> Any:
-        found = values.get(name) if isinstance(values, dict) else None
-        if not isinstance(found, kind):
+        value = values.get(name) if isinstance(values, dict) else None
+        if not isinstance(value, kind):
+            place = f"{self.path}, {where}" if where else self.path
+            fields = ", ".join(values) if isinstance(values, dict) else "none"
             raise FormatError(
-                f"{self.path}: {where or 'the file'} has no {name!r} that is a {'text' if kind is str else 'list'}. "
-                "Is it a file of SQuAD 1.1 or KorQuAD 1.0?"
+                f"{place}: no field {name!r} with a {'string' if kind is str else 'list'} (fields: {fields}). "
+                "Use a file in the layout of SQuAD 1.1 or KorQuAD 1.0."
             )
-        return found
+        return value
 
     def _split(self, split: Any, text: str, where: str) -> Any:
         try:
             return split(text, self.language)
         except InputError as error:
-            raise FormatError(f"{self.path}: {where}: {error}") from error
+            raise FormatError(f"{self.path}, {where}: {error}. Remove it from the file.") from error

@@ -1,9 +1,9 @@
-"""How right an answer is: exact match and F1, as the official scorers of SQuAD 1.1 and KorQuAD 1.0 count them.
+"""Exact match and F1 of answers, as the official scorers of SQuAD 1.1 and KorQuAD 1.0 count them.
 
-    SQuAD      in small letters, without ASCII punctuation and a, an, the; F1 over words
-    KorQuAD    in small letters, quotes and brackets a space, without ASCII punctuation; F1 over characters
+    SQuAD      lower case, without ASCII punctuation and the words a, an, the; F1 over words
+    KorQuAD    lower case, quotes and brackets become spaces, without other ASCII punctuation; F1 over characters
 
-An answer is compared with every one that was wanted, and the best counts.
+An answer is compared with every correct answer, and the best score counts.
 """
 
 from __future__ import annotations
@@ -18,49 +18,50 @@ from pyelmo.errors import InputError
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_KOREAN_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
+_KOREAN_QUOTES = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """Of one answer: 0 or 1, and between 0 and 1."""
+    """The score of one answer: exact match is 0 or 1, F1 between 0 and 1."""
 
     exact: float
     f1: float
 
 
 def squad_words(text: str) -> list[str]:
-    """What SQuAD's scorer compares."""
+    """Return the words that SQuAD's scorer compares."""
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
 def korquad_words(text: str) -> list[str]:
-    """What KorQuAD's scorer compares: whole for an exact match, the characters for F1."""
-    return text.translate(_KOREAN_MARKS).lower().translate(_NO_PUNCTUATION).split()
+    """Return the words that KorQuAD's scorer compares; F1 is over their characters."""
+    return text.translate(_KOREAN_QUOTES).lower().translate(_NO_PUNCTUATION).split()
 
 
 def _score_squad(given: str, wanted: str) -> AnswerScore:
-    one, other = squad_words(given), squad_words(wanted)
-    return AnswerScore(float(one == other), _overlap(one, other))
+    given_words, wanted_words = squad_words(given), squad_words(wanted)
+    return AnswerScore(float(given_words == wanted_words), _overlap(given_words, wanted_words))
 
 
 def _score_korquad(given: str, wanted: str) -> AnswerScore:
-    one, other = korquad_words(given), korquad_words(wanted)
-    return AnswerScore(float(one == other), _overlap("".join(one), "".join(other)))
+    given_words, wanted_words = korquad_words(given), korquad_words(wanted)
+    return AnswerScore(float(given_words == wanted_words), _overlap("".join(given_words), "".join(wanted_words)))
 
 
 _SCORERS: dict[str, Callable[[str, str], AnswerScore]] = {"squad": _score_squad, "korquad": _score_korquad}
 
 
 def score_answer(given: str, wanted: Iterable[str], scheme: str = "squad") -> AnswerScore:
-    """The best exact match and the best F1 against the wanted answers; nothing wanted is nothing right."""
+    """Return the best exact match and the best F1 against the correct answers; 0 if there are none."""
     if scheme not in _SCORERS:
-        raise InputError(f"answers are scored by one of {', '.join(_SCORERS)}, not by {scheme!r}")
-    found = [_SCORERS[scheme](given, each) for each in wanted]
-    return AnswerScore(max((each.exact for each in found), default=0.0), max((each.f1 for each in found), default=0.0))
+        raise InputError(f"unknown scoring scheme {scheme!r}. Choose one of {', '.join(_SCORERS)}.")
+    scores = [_SCORERS[scheme](given, answer) for answer in wanted]
+    exact = max((score.exact for score in scores), default=0.0)
+    return AnswerScore(exact, max((score.f1 for score in scores), default=0.0))
 
 
 def _overlap(given: Sequence[str], wanted: Sequence[str]) -> float:
-    """F1 of two bags; two empty ones share nothing, as the official scorers have it."""
+    """Return the F1 of two multisets; it is 0 for two empty ones, as in the official scorers."""
     same = sum((Counter(given) & Counter(wanted)).values())
     return 2 * same / (len(given) + len(wanted)) if same else 0.0

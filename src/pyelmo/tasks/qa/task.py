@@ -1,6 +1,6 @@
-"""Where a passage answers a question (Clark & Gardner 2017): the first and last word, scored by words or characters.
+"""Question answering (Clark & Gardner 2017): the span of a passage that answers a question, scored by F1.
 
-B batch, T words of the passage, J of the question, U distinct words, C symbols a word.
+T positions of the passage.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
 from pyelmo.errors import ConfigError
+from pyelmo.tasks.harness.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.harness.metrics import Metric, percentage
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import (
@@ -28,25 +29,22 @@ from pyelmo.tasks.harness.task import (
     Vocabularies,
     split_text,
 )
-from pyelmo.tasks.ner.network import CharacterFeatures
 from pyelmo.tasks.qa.data import (
     AnswerSpan,
     Passage,
-    Question,
     read_questions,
     spaced_passage,
     split_passage,
-    to_train_on,
+    training_questions,
 )
-from pyelmo.tasks.qa.network import QaNetwork, Scores, Side, answer_loss, best_places
+from pyelmo.tasks.qa.network import BoundaryScores, QaNetwork, TextBatch, answer_loss, best_spans
 from pyelmo.tasks.qa.scores import score_answer
-from pyelmo.text.characters import Bytes, Jamo
 
 
 @dataclass(frozen=True, kw_only=True)
-class QaData(DataSettings):
-    format: Literal["squad", "korquad"] = "squad"  # the same layout, scored by words or by characters
-    limit: int = 400  # words of a passage that are trained on
+class QaDataSettings(DataSettings):
+    format: Literal["squad", "korquad"] = "squad"  # the same layout; F1 over words, or over characters
+    limit: int = 400  # training passages are truncated to this number of words
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,12 +53,12 @@ class QaData(DataSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QaSettings:
-    hidden: int = 90  # of each direction of a GRU
+class QaNetworkSettings:
+    hidden: int = 90  # size of each direction of a GRU
     dropout: float = 0.2
-    characters: int = 100  # filters over a word's symbols; 0 for none
+    characters: int = 100  # filters of the character CNN; 0 for none
     alphabet: Literal["bytes", "jamo"] = "bytes"
-    longest: int = 17  # words of an answer
+    longest: int = 17  # words of the longest answer
 
     def __post_init__(self) -> None:
         if self.longest < 1:
@@ -69,85 +67,91 @@ class QaSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class QaRecipe(TaskRecipe):
-    data: QaData = field(default_factory=QaData)
-    network: QaSettings = field(default_factory=QaSettings)
+    data: QaDataSettings = field(default_factory=QaDataSettings)
+    network: QaNetworkSettings = field(default_factory=QaNetworkSettings)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What an example knows beside its words and the answers wanted."""
+class QuestionMetadata:
+    """What an example holds beside its words and its correct answers."""
 
     passage: Passage
-    scheme: str  # by which answers are scored
-    places: tuple[AnswerSpan, ...] = ()
+    scheme: str  # how answers are scored: squad or korquad
+    spans: tuple[AnswerSpan, ...] = ()
 
 
-def read(path: Path, data: QaData, training: bool) -> list[Example]:
+def read(path: Path, data: QaDataSettings, training: bool) -> list[Example]:
     questions = read_questions(path, data.language)
-    return [_example(each, data.format) for each in (to_train_on(questions, data.limit) if training else questions)]
-
-
-def _example(question: Question, scheme: str) -> Example:
-    about = Asked(question.passage, scheme, question.places)
-    return Example((question.passage.words, question.words), question.answers, about)
+    if training:
+        questions = training_questions(questions, data.limit)
+    return [
+        Example(
+            (question.passage.words, question.words),
+            question.answers,
+            QuestionMetadata(question.passage, data.format, question.spans),
+        )
+        for question in questions
+    ]
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
-    """Nothing: answers are places."""
+    """Return nothing: answers are spans, so there are no labels to learn."""
     return {}
 
 
 class Reader(nn.Module):
-    """Words and their characters of both texts -> a part of the passage, and the character at which it starts."""
+    """Answers questions with a span of the passage: its text and the character at which it starts."""
 
     def __init__(self, recipe: QaRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
         settings = recipe.network
         self.longest = settings.longest
-        alphabet = Jamo() if settings.alphabet == "jamo" else Bytes()
-        self.characters = CharacterFeatures(alphabet, filters=settings.characters) if settings.characters else None
+        self.characters = None
+        if settings.characters:
+            self.characters = CharacterFeatures(ALPHABETS[settings.alphabet](), filters=settings.characters)
         self.qa = QaNetwork(
             sizes.input + settings.characters, hidden=settings.hidden, dropout=settings.dropout, extra=sizes.output
         )
 
     def loss(self, passages: NetworkInputs, questions: NetworkInputs) -> Tensor:
-        return answer_loss(self._scores(passages, questions), [each.metadata.places for each in passages.examples])
+        return answer_loss(self._scores(passages, questions), [example.metadata.spans for example in passages.examples])
 
     def predict(self, passages: NetworkInputs, questions: NetworkInputs) -> list[Prediction]:
         return self._answers(passages.examples, self._scores(passages, questions))
 
     def probabilities(self, passages: NetworkInputs, questions: NetworkInputs) -> list[Tensor]:
-        """Of first and of last words: (2, T) each."""
-        both = torch.stack(self._scores(passages, questions)).softmax(2)  # (2, B, T)
-        return [both[:, row, :length] for row, length in enumerate(passages.lengths)]
+        """Return for each example the probabilities (2, T) of the first and of the last word."""
+        values = torch.stack(self._scores(passages, questions)).softmax(2)  # (2, B, T)
+        return [values[:, row, :length] for row, length in enumerate(passages.lengths)]
 
     def decide(self, examples: Sequence[Example], probabilities: Sequence[Tensor]) -> list[Prediction]:
-        found = []
-        for example, each in zip(examples, probabilities, strict=True):
-            scores = each.clamp(min=torch.finfo(each.dtype).tiny).log().unsqueeze(1)  # (2, 1, T)
-            found += self._answers([example], Scores(*scores))
-        return found
+        answers: list[Prediction] = []
+        for example, values in zip(examples, probabilities, strict=True):
+            scores = values.clamp(min=torch.finfo(values.dtype).tiny).log().unsqueeze(1)  # (2, 1, T)
+            answers += self._answers([example], BoundaryScores(*scores))
+        return answers
 
-    def _answers(self, examples: Sequence[Example], scores: Scores) -> list[Prediction]:
-        places = best_places(scores, self.longest)
-        found = [(each.metadata.passage, place) for each, place in zip(examples, places, strict=True)]
-        return [(passage.part(*place), passage.bounds(*place)[0]) for passage, place in found]
+    def _answers(self, examples: Sequence[Example], scores: BoundaryScores) -> list[Prediction]:
+        answers: list[Prediction] = []
+        for example, span in zip(examples, best_spans(scores, self.longest), strict=True):
+            passage = example.metadata.passage
+            answers.append((passage.text_of(*span), passage.bounds(*span)[0]))
+        return answers
 
-    def _scores(self, passages: NetworkInputs, questions: NetworkInputs) -> Scores:
-        found: Scores = self.qa(*(self._side(side, number) for number, side in enumerate((passages, questions))))
-        return found
+    def _scores(self, passages: NetworkInputs, questions: NetworkInputs) -> BoundaryScores:
+        scores: BoundaryScores = self.qa(self._text_batch(passages, 0), self._text_batch(questions, 1))
+        return scores
 
-    def _side(self, side: NetworkInputs, number: int) -> Side:
-        vectors = side.vectors
+    def _text_batch(self, inputs: NetworkInputs, number: int) -> TextBatch:
+        vectors = inputs.vectors
         if self.characters is not None:
-            texts = [example.texts[number] for example in side.examples]
-            vectors = torch.cat([vectors, self.characters.spell(texts, side.mask.device)], 2)
-        return Side(vectors, side.mask, side.output, side.packing)
+            vectors = self.characters.append_to(vectors, [example.texts[number] for example in inputs.examples])
+        return TextBatch(vectors, inputs.mask, inputs.output, inputs.packing)
 
 
-def count(example: Example, given: Prediction) -> tuple[float, ...]:
-    found = score_answer(given[0], example.labels, example.metadata.scheme)
-    return found.exact, found.f1, 1
+def count(example: Example, prediction: Prediction) -> tuple[float, ...]:
+    score = score_answer(prediction[0], example.labels, example.metadata.scheme)
+    return score.exact, score.f1, 1
 
 
 def _figures(sums: Float64Array) -> dict[str, Float64Array]:
@@ -155,15 +159,17 @@ def _figures(sums: Float64Array) -> dict[str, Float64Array]:
     return {"f1": percentage(overlap, of), "exact_match": percentage(exact, of)}
 
 
-def make_examples(texts: Sequence[TextOrWords], data: QaData, vocabularies: Vocabularies) -> list[Example]:
-    """Of raw text the answer is a part as it stands; of words, those with spaces between."""
+def make_examples(texts: Sequence[TextOrWords], data: QaDataSettings, vocabularies: Vocabularies) -> list[Example]:
+    """Return the example of a passage and a question. If the passage is given in words, spaces join its answer."""
     text, question = texts
     passage = split_passage(text, data.language) if isinstance(text, str) else spaced_passage(text)
-    return [Example((passage.words, split_text(question, data.language)), metadata=Asked(passage, data.format))]
+    return [
+        Example((passage.words, split_text(question, data.language)), metadata=QuestionMetadata(passage, data.format))
+    ]
 
 
 def format_examples(examples: Sequence[Example]) -> str:
-    """New York"""
+    """Return the text of each answer, one per line: New York"""
     return "\n".join(str(example.labels[0]) for example in examples)
 
 

@@ -1,6 +1,9 @@
-"""The network for semantic roles of He et al. (2017): words and where the predicate is -> scores of BIO labels.
+"""The network for semantic roles of He et al. (2017): highway LSTM layers in alternating directions.
 
-B batch, T time, D input, E second input, H hidden, K labels.
+    word vectors and a predicate flag -> highway LSTM forward -> backward -> ... [and ELMo's output mix] -> linear layer
+    -> scores of BIO labels -> Viterbi decoding of the best valid sequence
+
+B batch, T positions, D input size, F flag size, E size of ELMo's output mix, H hidden size, K labels.
 """
 
 from __future__ import annotations
@@ -15,10 +18,7 @@ from pyelmo.tasks.labels.crf import allowed_transitions, viterbi
 
 
 class SrlNetwork(nn.Module):
-    """A flag for the predicate's word beside each input, highway LSTMs in directions by turns, a linear layer.
-
-    `extra` is the size of the vectors that join what the LSTMs give.
-    """
+    """Scores the BIO labels of one predicate's arguments; `extra` is the size E, or 0 without ELMo at the output."""
 
     allowed: Tensor
 
@@ -41,24 +41,27 @@ class SrlNetwork(nn.Module):
         self.register_buffer("allowed", allowed_transitions(labels, "bio"), persistent=False)
 
     def forward(self, inputs: Tensor, predicates: Tensor, mask: Tensor, extra: Tensor | None = None) -> Tensor:
-        """(B, T, D), the place of each predicate (B,), (B, T), perhaps (B, T, E) -> (B, T, K), for words alone."""
-        places = torch.arange(inputs.shape[1], device=inputs.device)
-        flags = self.flag((places == predicates.unsqueeze(1)).long())
+        """(B, T, D), positions of the predicates (B,), mask (B, T), optionally (B, T, E) -> (B, T, K).
+
+        Results at padding are meaningless.
+        """
+        positions = torch.arange(inputs.shape[1], device=inputs.device)
+        flags = self.flag((positions == predicates.unsqueeze(1)).long())  # (B, T, F)
         inputs = inputs.masked_fill(~mask.unsqueeze(2), 0.0)
-        states = torch.cat([inputs, flags], 2).transpose(0, 1)  # time first
-        lives = mask.T, mask.T.flip(0)
+        states = torch.cat([inputs, flags], 2).transpose(0, 1)  # (T, B, D + F)
+        masks = mask.T, mask.T.flip(0)
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda):  # cells stay in float32
             for number, layer in enumerate(self.layers):
                 if number:  # each layer reads against the direction of the one before
                     states = states.flip(0)
-                states = layer(states, lives[number % 2])
+                states = layer(states, masks[number % 2])  # (T, B, H)
         if len(self.layers) % 2 == 0:
             states = states.flip(0)
-        states = states.transpose(0, 1)
+        states = states.transpose(0, 1)  # (B, T, H)
         scores: Tensor = self.scores(states if extra is None else torch.cat([states, extra], 2))
         return scores
 
     def decode(self, scores: Tensor, mask: Tensor) -> list[list[int]]:
-        """The numbers of each sentence's best labels that make valid spans."""
-        nothing = scores.new_zeros(scores.shape[2])
-        return viterbi(scores, mask, scores.new_zeros(len(nothing), len(nothing)), nothing, nothing, self.allowed)
+        """Return the numbers of each sentence's best labels among those that form valid spans."""
+        zeros = scores.new_zeros(scores.shape[2])
+        return viterbi(scores, mask, scores.new_zeros(len(zeros), len(zeros)), zeros, zeros, self.allowed)

@@ -1,4 +1,4 @@
-"""Who did what to whom (He et al. 2017): the roles of a predicate's arguments, scored by whole spans."""
+"""Semantic role labelling (He et al. 2017): the arguments of a given predicate, scored by the F1 of whole spans."""
 
 from __future__ import annotations
 
@@ -25,60 +25,60 @@ from pyelmo.tasks.harness.task import (
     Vocabularies,
     split_text,
 )
+from pyelmo.tasks.labels import sequences
 from pyelmo.tasks.labels.spans import count_arguments, to_spans
-from pyelmo.tasks.ner import task as ner
 from pyelmo.tasks.srl.data import read_conll2005, read_conll2012, read_propbank
 from pyelmo.tasks.srl.network import SrlNetwork
 
-PADDING = -100  # instead of a label
+PADDING = -100  # the label number of padding, which the loss ignores
 
 
 @dataclass(frozen=True, kw_only=True)
-class SrlData(DataSettings):
-    """CoNLL-2005 is two files: the one with the words is named, and X.props lies beside X.words."""
+class SrlDataSettings(DataSettings):
+    """The file format. For CoNLL-2005 give the file X.words; X.props is read from the same folder."""
 
     format: Literal["propbank", "conll2012", "conll2005"] = "propbank"
-    unseen: Literal["error", "miss"] = "miss"  # rare roles are in one part of a set alone
+    unseen: Literal["error", "miss"] = "miss"  # test sets have rare roles that the training data lacks
 
 
 @dataclass(frozen=True, kw_only=True)
-class SrlSettings:
+class SrlNetworkSettings:
     hidden: int = 300
     layers: int = 8
-    flag: int = 100  # size of the vector that marks the predicate
-    dropout: float = 0.1  # of the recurrent states
+    flag: int = 100  # size of the embedding that says whether a word is the predicate
+    dropout: float = 0.1  # on the recurrent states
     input_dropout: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SrlRecipe(TaskRecipe):
-    data: SrlData = field(default_factory=SrlData)
-    network: SrlSettings = field(default_factory=SrlSettings)
+    data: SrlDataSettings = field(default_factory=SrlDataSettings)
+    network: SrlNetworkSettings = field(default_factory=SrlNetworkSettings)
 
 
-def read(path: Path, data: SrlData, training: bool) -> list[Example]:
+def read(path: Path, data: SrlDataSettings, training: bool) -> list[Example]:
     if data.format == "conll2005":
-        found = read_conll2005(path, path.with_suffix(".props"))
+        sentences = read_conll2005(path, path.with_suffix(".props"))
     elif data.format == "conll2012":
-        found = read_conll2012(path)
+        sentences = read_conll2012(path)
     else:
-        found = read_propbank(path)
-    return [Example((tuple(each.words),), tuple(each.labels), each.predicate) for each in found]
+        sentences = read_propbank(path)
+    return [Example((tuple(each.words),), tuple(each.labels), each.predicate) for each in sentences]
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
-    """The labels; and the words that are predicates more often than not, for text in which none are marked."""
-    seen: dict[tuple[str, ...], set[int]] = {}
+    """Return the labels, and the words that are usually predicates, so that raw text can be labelled."""
+    positions_of: dict[tuple[str, ...], set[int]] = {}
     for example in examples:
-        seen.setdefault(example.words, set()).add(example.metadata)
-    marked = Counter(words[place].lower() for words, places in seen.items() for place in places)
-    all_words = Counter(word.lower() for words in seen for word in words)
-    often = sorted(word for word, times in marked.items() if 2 * times > all_words[word])
-    return {**ner.build_vocabularies(examples), "predicates": tuple(often)}
+        positions_of.setdefault(example.words, set()).add(example.metadata)
+    predicates = Counter(words[position].lower() for words, positions in positions_of.items() for position in positions)
+    occurrences = Counter(word.lower() for words in positions_of for word in words)
+    usual = sorted(word for word, times in predicates.items() if 2 * times > occurrences[word])
+    return {**sequences.build_vocabularies(examples), "predicates": tuple(usual)}
 
 
 class Labeller(nn.Module):
-    """The roles of one predicate, whose place an example tells, as BIO labels."""
+    """Labels the arguments of the predicate whose position is each example's `metadata`."""
 
     def __init__(self, recipe: SrlRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -100,27 +100,23 @@ class Labeller(nn.Module):
         paths = self.roles.decode(self._scores(inputs), inputs.mask)
         return [tuple(self.labels[number] for number in path) for path in paths]
 
-    def _scores(self, inputs: NetworkInputs) -> Tensor:
-        places = torch.tensor([example.metadata for example in inputs.examples])
-        predicates = places.to(inputs.mask.device, non_blocking=True)
-        found: Tensor = self.roles(self.dropout(inputs.vectors), predicates, inputs.mask, inputs.output)
-        return found
+    def _scores(self, inputs: NetworkInputs) -> Tensor:  # (B, T, K)
+        predicates = torch.tensor([example.metadata for example in inputs.examples])
+        predicates = predicates.to(inputs.mask.device, non_blocking=True)
+        scores: Tensor = self.roles(self.dropout(inputs.vectors), predicates, inputs.mask, inputs.output)
+        return scores
 
 
-def count(example: Example, given: Prediction) -> tuple[int, ...]:
-    return astuple(count_arguments(to_spans(example.labels), to_spans(given)).all)
+def count(example: Example, prediction: Prediction) -> tuple[int, ...]:
+    return astuple(count_arguments(to_spans(example.labels), to_spans(prediction)).all)
 
 
-def make_examples(texts: Sequence[TextOrWords], data: SrlData, vocabularies: Vocabularies) -> list[Example]:
-    """An example for each word that was mostly a predicate in training."""
-    (words,) = (split_text(text, data.language) for text in texts)
-    known = set(vocabularies["predicates"])
-    return [Example((words,), metadata=place) for place, word in enumerate(words) if word.lower() in known]
-
-
-def format_examples(examples: Sequence[Example]) -> str:
-    """A line for each predicate: [ARG0 She] [V broke] [ARG1 it] ."""
-    return "\n".join(ner.bracketed(example) for example in examples)
+def make_examples(texts: Sequence[TextOrWords], data: SrlDataSettings, vocabularies: Vocabularies) -> list[Example]:
+    """Return one example for each word that was usually a predicate in the training data."""
+    (text,) = texts
+    words = split_text(text, data.language)
+    predicates = set(vocabularies["predicates"])
+    return [Example((words,), metadata=position) for position, word in enumerate(words) if word.lower() in predicates]
 
 
 def to_json(example: Example) -> dict[str, Any]:
@@ -137,7 +133,7 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Labeller,
     count=count,
-    format=format_examples,
+    format=sequences.format_examples,
     to_json=to_json,
     make_examples=make_examples,
 )
