@@ -1,10 +1,10 @@
-"""The learning curves of training runs, from their logs.
+"""Draw the learning curves of training runs from their logs.
 
-    python benchmarks/models/curves.py English=run_en/log.jsonl Korean=run_ko/log.jsonl.gz -o docs/pictures/curves.png
+    python benchmarks/models/curves.py English=run_en/log.jsonl Korean=run_ko/log.jsonl.gz -o docs/pictures/curves.svg
 
-A panel for each run, on the same logarithmic axes: perplexity against words seen. The lines are the training loss as
-the run counted it (with dropout, and over sampled words where the recipe samples, so it may lie far below), the points
-the held-out text with the full softmax, each sentence by itself. Needs matplotlib: pip install 'pyelmo[plots]'.
+The chart shows perplexity against the number of training words, on logarithmic axes. A line without dots is the
+training loss of the run, with dropout and, if the recipe samples the softmax, over sampled words, so it may be far
+below the others. A line with dots is the held-out perplexity with the full softmax, each sentence by itself.
 """
 
 from __future__ import annotations
@@ -14,33 +14,17 @@ import gzip
 import json
 import math
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyelmo.errors import missing_extra
 from pyelmo.files import atomic_path
+from pyelmo.plots import Curve, curves
 
-DIRECTIONS = {"forward": "tab:blue", "backward": "tab:orange"}
-
-
-@dataclass(frozen=True)
-class Curve:
-    words: list[int]
-    perplexity: list[float]
+DIRECTIONS = ("forward", "backward")
 
 
-@dataclass(frozen=True)
-class Run:
-    """Curves by direction."""
-
-    label: str
-    training: dict[str, Curve]
-    held_out: dict[str, Curve]
-
-
-def read_run(label: str, path: Path) -> Run:
-    """A run's log; of steps that a resumed run did twice, the second time."""
+def read_run(label: str, path: Path, colour: int) -> list[Curve]:
+    """Return the curves of a log. If a resumed run repeated a step, the later entry counts."""
     kinds: dict[str, dict[int, dict[str, Any]]] = {"train": {}, "valid": {}}
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -51,72 +35,17 @@ def read_run(label: str, path: Path) -> Run:
             except (json.JSONDecodeError, KeyError, TypeError) as error:
                 sys.exit(f"{path}, line {number}: not a line of a training log ({error!r})")
     if not kinds["train"]:
-        sys.exit(f"{path}: no training step in it")
+        sys.exit(f"{path}: the log contains no training step")
     train, valid = ([entries[step] for step in sorted(entries)] for entries in kinds.values())
-    directions = list(DIRECTIONS)[: len(train[0]["losses"])]
-    return Run(
-        label,
-        {
-            name: Curve([entry["words"] for entry in train], [math.exp(entry["losses"][place]) for entry in train])
-            for place, name in enumerate(directions)
-        },
-        {
-            name: Curve([entry["words"] for entry in valid], [entry[name] for entry in valid])
-            for name in directions
-            if valid
-        },
-    )
-
-
-def draw(runs: list[Run], path: Path) -> None:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise missing_extra("plots", "drawing curves") from error
-    matplotlib.use("Agg")  # a file, on a machine that may have no screen
-    from matplotlib import pyplot
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    columns = min(len(runs), 3)
-    rows = -(-len(runs) // columns)
-    figure, panels = pyplot.subplots(
-        rows, columns, sharex=True, sharey=True, squeeze=False, figsize=(1.2 + 4.4 * columns, 0.8 + 3.4 * rows), dpi=150
-    )
-    for run, panel in zip(runs, panels.flat, strict=False):
-        draw_run(run, panel)
-        panel.set(xscale="log", yscale="log", title=run.label)
-        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        panel.yaxis.set_minor_formatter(NullFormatter())
-        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:,.4g}"))
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        panel.grid(alpha=0.3)
-        panel.legend(frameon=False, fontsize="small")
-    for panel in panels.flat[len(runs) :]:
-        panel.set_visible(False)
-    figure.supxlabel("words seen, millions", fontsize="medium")
-    figure.supylabel("perplexity", fontsize="medium")
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as draft:
-        figure.savefig(draft)
-
-
-def draw_run(run: Run, panel: Any) -> None:
-    for name, curve in run.training.items():
-        panel.plot(
-            curve.words,
-            curve.perplexity,
-            color=DIRECTIONS[name],
-            linewidth=1,
-            alpha=0.6,
-            label=f"training loss, {name}",
-        )
-    for name, curve in run.held_out.items():
-        marker = {"forward": ">", "backward": "<"}[name]  # both lie on the same spots
-        label = f"held out, {name}: {curve.perplexity[-1]:.1f} at the end"
-        panel.plot(curve.words, curve.perplexity, f"{marker}--", color=DIRECTIONS[name], linewidth=1.2, label=label)
+    drawn = []
+    for number, name in enumerate(DIRECTIONS[: len(train[0]["losses"])]):
+        losses = [(entry["words"] / 1e6, math.exp(entry["losses"][number])) for entry in train]
+        drawn.append(Curve(f"{label}, {name}: training loss", losses, colour + number, dots=False))
+        if valid:
+            held_out = [(entry["words"] / 1e6, entry[name]) for entry in valid]
+            title = f"{label}, {name}: held out, {held_out[-1][1]:.1f} at the end"
+            drawn.append(Curve(title, held_out, colour + number))
+    return drawn
 
 
 def labelled_log(value: str) -> tuple[str, Path]:
@@ -131,12 +60,14 @@ def main() -> None:
     parser.add_argument(
         "logs", type=labelled_log, nargs="+", metavar="[LABEL=]LOG", help="log.jsonl or log.jsonl.gz of a run"
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.svg", help="file for the drawing")
     args = parser.parse_args()
-    try:
-        draw([read_run(label, path) for label, path in args.logs], args.output)
-    except ImportError as error:
-        sys.exit(str(error))
+    drawn = []
+    for number, (label, path) in enumerate(args.logs):
+        drawn += read_run(label, path, number * len(DIRECTIONS))
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(args.output) as part:
+        part.write_text(curves(drawn, "million training words", "perplexity", log_y=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

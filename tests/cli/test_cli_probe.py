@@ -135,7 +135,7 @@ def test_a_stopped_run_says_how_to_go_on(here, capsys, monkeypatch):
         (["wic", "--encoders", "M1"], "WiC: no train/train.data.txt because no folder was named"),
         (["wic", "--encoders", "M1", "--data", "nowhere"], "nowhere: not a folder"),
         (["wic", "--encoders", "M1", "--language", "ko"], "probe 'wic' is none of pos, senses, typos"),
-        (["senses", "--encoders", "M1,M1"], "two encoders are called 'M1'"),
+        (["senses", "--encoders", "M1,M1"], "two encoders have the name 'M1'"),
         (["senses", "--encoders", "M1,nowhere"], "nowhere: no such file or folder"),
         (["senses", "--encoders", "M1", "-o", "data/SCWS/ratings.txt"], "ratings.txt: is a file; name a folder"),
     ],
@@ -163,8 +163,8 @@ def test_explore_prints_a_table_and_draws_a_map(here, capsys):
     assert facts["cosines"][0][1] == facts["cosines"][1][0] < 1
     for more, message in (
         (["-o", "map.svg"], "exists already"),
-        (["-o", "map.gif"], "a map ends in"),
-        (["--layer", "7"], "layer 7 is not there; M1 has layers 0 to 2"),
+        (["-o", "map.gif"], "A map ends in .html or .svg"),
+        (["--layer", "7"], "layer 7 does not exist. M1 has the layers 0 to 2"),
         (["--layer", "x"], "expected a number from 0, top or average"),
     ):
         assert main(["explore", *sentences, "--model", "M1", *more]) == 1

@@ -14,35 +14,35 @@ from pyelmo.probes import explore
 from pyelmo.probes.in_context import WordInContext
 
 
-def places(*sentences, language="en"):
-    return [(place.words[place.position], place.position) for place in explore.find_places(sentences, language)]
+def occurrences(*sentences, language="en"):
+    return [(found.words[found.position], found.position) for found in explore.find_occurrences(sentences, language)]
 
 
-def test_the_marked_words_are_found():
-    assert places("the *bank* of it", "a *Bank*'s bank") == [("bank", 1), ("Bank", 1)]
-    assert places("one *bank* by another *bank*") == [("bank", 1), ("bank", 4)]
+def test_the_marked_words_are_explored():
+    assert occurrences("the *bank* of it", "a *Bank*'s bank") == [("bank", 1), ("Bank", 1)]
+    assert occurrences("one *bank* by another *bank*") == [("bank", 1), ("bank", 4)]
 
 
 def test_a_mark_may_be_left_out_where_one_word_is_common_or_marked_elsewhere():
-    assert places("river bank.", "Bank account.") == [("bank", 1), ("Bank", 0)]
-    assert places("the *bank* of it", "sat on the bank") == [("bank", 1), ("bank", 3)]
-    assert places("나는 *배* 를", "배 가 아픈 나는", language="ko") == [("배", 1), ("배", 0)]
+    assert occurrences("river bank.", "Bank account.") == [("bank", 1), ("Bank", 0)]
+    assert occurrences("the *bank* of it", "sat on the bank") == [("bank", 1), ("bank", 3)]
+    assert occurrences("나는 *배* 를", "배 가 아픈 나는", language="ko") == [("배", 1), ("배", 0)]
 
 
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        (("the bank", "the bank account"), "which word is it in 'the bank' .the, bank"),
-        (("a river", "the bank"), "which word is it in 'a river' .none is common"),
-        (("the *banks*", "the bank"), "which word is it in 'the bank' .none is common"),
-        (("a *bank*", "bank to bank"), "which word is it in 'bank to bank' .bank, bank"),
+        (("the bank", "the bank account"), "'the bank': the word to compare is not clear .the, bank"),
+        (("a river", "the bank"), "'a river': the word to compare is not clear .no word is common"),
+        (("the *banks*", "the bank"), "'the bank': the word to compare is not clear .no word is common"),
+        (("a *bank*", "bank to bank"), "'bank to bank': the word to compare is not clear .bank, bank"),
         (("a *bank*", "the *bank"), "an asterisk has no partner"),
-        (("a *bank*",), "one occurrence has nothing to be compared with"),
+        (("a *bank*",), "only one occurrence"),
     ],
 )
 def test_a_word_that_is_not_clear_is_asked_for(sentences, message):
     with pytest.raises(InputError, match=message):
-        explore.find_places(sentences, "en")
+        explore.find_occurrences(sentences, "en")
 
 
 OCCURRENCES = [
@@ -58,17 +58,17 @@ def embed(sentences):
         yield np.repeat(VECTORS[:, row, None], len(words), axis=1)
 
 
-def found(layer: int | None = 0):
+def explored(layer: int | None = 0):
     return explore.explore(embed, OCCURRENCES, layer, "bank <x>")
 
 
 def test_cosines_are_of_the_layer_that_was_asked_for():
     half = 0.5**0.5
-    assert found().cosines == pytest.approx(np.array([[1, 0, half], [0, 1, half], [half, half, 1]]), abs=1e-6)
-    assert found(-1).cosines == pytest.approx(np.ones((3, 3)), abs=1e-6)
-    assert found(None).cosines[0, 1] == pytest.approx(1 / 5**0.5)  # of (1, 0) and (0.5, 1)
-    with pytest.raises(InputError, match="layer 2 is not there; the encoder has layers 0 to 1"):
-        found(2)
+    assert explored().cosines == pytest.approx(np.array([[1, 0, half], [0, 1, half], [half, half, 1]]), abs=1e-6)
+    assert explored(-1).cosines == pytest.approx(np.ones((3, 3)), abs=1e-6)
+    assert explored(None).cosines[0, 1] == pytest.approx(1 / 5**0.5)  # of (1, 0) and (0.5, 1)
+    with pytest.raises(InputError, match="layer 2 does not exist. The encoder has the layers 0 to 1"):
+        explored(2)
 
 
 def test_the_map_keeps_distances_where_two_dimensions_suffice():
@@ -86,7 +86,7 @@ def test_the_map_keeps_distances_where_two_dimensions_suffice():
 
 
 def test_html_is_one_file_with_every_text_escaped_and_hangul_readable(tmp_path):
-    explore.write_map(found(), tmp_path / "map.html")
+    explore.write_map(explored(), tmp_path / "map.html")
     text = (tmp_path / "map.html").read_text("utf-8")
     assert "<meta charset='utf-8'>" in text
     assert "&lt;i&gt; <b>bank</b> &amp; 배" in text
@@ -95,32 +95,31 @@ def test_html_is_one_file_with_every_text_escaped_and_hangul_readable(tmp_path):
     assert not any(link in text for link in ("http", "src=", "href=", "url(", "@import"))
     assert text.count("<circle") == 3
     with pytest.raises(OutputError, match="exists already"):
-        explore.write_map(found(), tmp_path / "map.html")
+        explore.write_map(explored(), tmp_path / "map.html")
 
 
 def test_svg_is_xml_that_names_every_sentence(tmp_path):
-    explore.write_map(found(), tmp_path / "map.svg")
+    explore.write_map(explored(), tmp_path / "map.svg")
     root = ElementTree.fromstring((tmp_path / "map.svg").read_text("utf-8"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"bank <x>", "1 <i> *bank* & 배", "2 *bank*", "3 a $b$ bank"} <= set(texts)
 
 
-def test_another_ending_is_refused(tmp_path):
-    with pytest.raises(InputError, match="a map ends in .html, .svg, .png"):
-        explore.write_map(found(), tmp_path / "map.pdf")
-
-
-def test_png_needs_an_extra_or_is_a_picture(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"a map as PNG .* pip install 'pyelmo\[plots\]'"):
-        explore.write_map(found(), tmp_path / "map.png")
+@pytest.mark.parametrize("ending", [".pdf", ".png"])
+def test_another_ending_is_refused(tmp_path, ending):
+    with pytest.raises(InputError, match="unknown format .* A map ends in .html or .svg"):
+        explore.write_map(explored(), tmp_path / f"map{ending}")
     assert not list(tmp_path.iterdir())
-    monkeypatch.undo()
-    pytest.importorskip("matplotlib")
-    latin = explore.explore(embed, [*OCCURRENCES[1:], WordInContext(["x", "bank"], 1)], 0, "bank")
-    explore.write_map(latin, tmp_path / "map.png")
-    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_logarithmic_axis_has_ticks_at_1_2_and_5():
+    assert plots._log_ticks(3.07, 680) == [5, 10, 20, 50, 100, 200, 500]
+    drawn = ElementTree.fromstring(
+        plots.curves([plots.Curve("a", [(x, x) for x in range(1, 21)])], "x", "y", log_y=True)
+    )
+    texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["1", "2", "5", "10", "20", "1", "2", "5", "10", "20", "a", "across: x; up: y"]
 
 
 def test_labels_of_points_at_one_place_do_not_lie_on_each_other():

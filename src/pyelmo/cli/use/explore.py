@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layer", default="top", help="a number from 0, top or average (default: top)")
     parser.add_argument("--language", help="how text is split (default: as the model's text, else general)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
-    parser.add_argument("-o", "--output", type=Path, metavar="MAP", help="a drawing: .html, .svg or .png (extra plots)")
+    parser.add_argument("-o", "--output", type=Path, metavar="MAP", help="file for a drawing, .html or .svg")
     parser.add_argument("--force", action="store_true", help="replace an existing drawing")
     parser.add_argument("--json", action="store_true", help="for programs")
 
@@ -36,23 +36,24 @@ def run(args: argparse.Namespace) -> None:
         check_ending(args.output)
         check_output(args.output, force=args.force)
     from pyelmo.encoders import open_encoder
-    from pyelmo.probes.explore import explore, find_places, marked, write_map
+    from pyelmo.probes.explore import explore, find_occurrences, marked, write_map
 
     encoder = open_encoder(args.model, language=args.language, device=args.device)
-    places = find_places(args.sentences, args.language or encoder.loaded.language or "general")
-    words = ", ".join(dict.fromkeys(place.words[place.position] for place in places))
+    occurrences = find_occurrences(args.sentences, args.language or encoder.loaded.language or "general")
+    words = ", ".join(dict.fromkeys(occurrence.words[occurrence.position] for occurrence in occurrences))
     if layer is not None and layer >= len(encoder.layers):
-        raise InputError(f"layer {layer} is not there; {encoder.name} has layers 0 to {len(encoder.layers) - 1}")
+        raise InputError(f"layer {layer} does not exist. {encoder.name} has the layers 0 to {len(encoder.layers) - 1}.")
     name = "mean of the layers" if layer is None else encoder.layers[layer]
-    found = explore(encoder.embed_own_tokens, places, layer, f"{words} ({encoder.name}, {name})")
+    exploration = explore(encoder.embed_own_tokens, occurrences, layer, f"{words} ({encoder.name}, {name})")
     if args.json:
-        print(json.dumps(found.facts(), indent=1, ensure_ascii=False))
+        print(json.dumps(exploration.facts(), indent=1, ensure_ascii=False))
     else:
-        print(f"cosines of the vectors of {found.title}")
-        for number, (place, row) in enumerate(zip(found.places, found.cosines.tolist(), strict=True), 1):
-            print(f"{number:3}  {'  '.join(f'{value:5.2f}' for value in row)}   {marked(place)}")
+        print(f"cosines of the vectors of {exploration.title}")
+        rows = zip(exploration.occurrences, exploration.cosines.tolist(), strict=True)
+        for number, (occurrence, row) in enumerate(rows, 1):
+            print(f"{number:3}  {'  '.join(f'{value:5.2f}' for value in row)}   {marked(occurrence)}")
     if args.output is not None:
-        write_map(found, args.output, force=args.force)
+        write_map(exploration, args.output, force=args.force)
         print(f"{args.output}: written", file=sys.stderr)
 
 
