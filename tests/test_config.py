@@ -1,4 +1,4 @@
-"""Configs: round trips, and settings that are unknown or impossible."""
+"""Configurations: round trips, and settings that are unknown or invalid."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_a_wrong_setting_says_which(values, message):
     ("build", "message"),
     [
         (lambda: ModelConfig(chars=None), "needs chars or words"),
-        (lambda: ModelConfig(project=False), "must have the LSTM's size"),
+        (lambda: ModelConfig(project=False), "must have the size of the LSTM"),
         (lambda: CharConfig(max_length=2), "no room for a character"),
         (lambda: CharConfig(max_length=4), "wider than max_length"),
         (lambda: LstmConfig(cell_clip=-1.0), "cell_clip -1.0 must be positive"),
-        (lambda: ModelConfig(softmax=5, softmax_shares_words=True), "word table of the softmax's shape"),
+        (lambda: ModelConfig(softmax=5, softmax_shares_words=True), "embedding table with the shape of the softmax"),
     ],
 )
 def test_an_impossible_model_is_refused(build, message):

@@ -1,4 +1,4 @@
-"""Names for the types of numpy arrays that modules hand to each other."""
+"""Type names of numpy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is, as frozen dataclasses: checked once when built, plain dicts in and out."""
+"""The configuration of a model as frozen dataclasses, and their conversion from and to plain dictionaries."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def _check(ok: bool, message: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class CharConfig:
-    """The character CNN: symbols -> embedding -> convolutions -> highways."""
+    """The character CNN: symbols -> embedding -> convolutions -> highway layers."""
 
     alphabet: Literal["bytes", "jamo", "dictionary"] = "bytes"
-    symbols: int = 262  # rows of the symbol table, the padding row 0 counted in
-    max_length: int = 50  # symbols in a row, the begin and end marks counted in
+    symbols: int = 262  # size of the symbol embedding table, including padding (id 0)
+    max_length: int = 50  # symbols per word, including begin and end of word
     dim: int = 16
     filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     highways: int = 2
@@ -38,7 +38,7 @@ class CharConfig:
         _check(self.alphabet in ALPHABETS, f"alphabet {self.alphabet!r} is none of {', '.join(ALPHABETS)}")
         _check(self.activation in ACTIVATIONS, f"activation {self.activation!r} is none of {', '.join(ACTIVATIONS)}")
         _check(self.symbols > 0 and self.dim > 0, f"symbols {self.symbols} and dim {self.dim} must be positive")
-        _check(self.max_length >= 3, f"max_length {self.max_length} leaves no room for a character between the marks")
+        _check(self.max_length >= 3, f"max_length {self.max_length} leaves no room for a character of the word")
         _check(self.highways >= 0, f"highways {self.highways} is negative")
         _check(len(self.filters) > 0, "filters is empty")
         for width, count in self.filters:
@@ -52,7 +52,7 @@ class CharConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WordConfig:
-    """A table with one vector for each word of the vocabulary."""
+    """The embedding table, with one vector for each word of the vocabulary."""
 
     size: int
     dim: int
@@ -63,15 +63,15 @@ class WordConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmConfig:
-    """The recurrent half. `projection` None means that the cells' output is used as it is."""
+    """The LSTMs of one direction. If `projection` is None, the output of the cells is not projected."""
 
     cells: int = 4096
     projection: int | None = 512
     layers: int = 2
     cell_clip: float | None = 3.0
     projection_clip: float | None = 3.0
-    skip: bool = True  # add a layer's input to its output, from the second layer on
-    forget_bias: float = 1.0  # added to the forget gate, never stored: TensorFlow's convention
+    skip: bool = True  # add the input of a layer to its output, from the second layer on
+    forget_bias: float = 1.0  # added to the forget gate but not stored, as in TensorFlow
 
     def __post_init__(self) -> None:
         _check(
@@ -84,47 +84,53 @@ class LstmConfig:
 
     @property
     def dim(self) -> int:
-        """Size of one direction's output, and of its recurrent state."""
+        """The size of the output and of the recurrent state of one direction."""
         return self.projection or self.cells
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """A biLM: token input (characters, words or both), LSTMs in one or two directions, and perhaps a softmax."""
+    """A biLM: token input (characters, words or both), LSTMs in one or two directions, and an optional softmax."""
 
     chars: CharConfig | None = CharConfig()
     words: WordConfig | None = None
-    project: bool = True  # a linear layer from the token features to the LSTM's size
+    project: bool = True  # a linear layer from the token features to the size of the LSTM
     lstm: LstmConfig = LstmConfig()
     bidirectional: bool = True
-    softmax: int | None = None  # words it predicts; None where a checkpoint has no softmax
-    softmax_shares_words: bool = False  # the softmax weights are the word table
-    softmax_cutoffs: tuple[int, ...] = ()  # adaptive softmax: rarer words beyond each cut get smaller vectors
+    softmax: int | None = None  # size of the softmax vocabulary; None if the model has no softmax
+    softmax_shares_words: bool = False  # the softmax uses the embedding table as its weights
+    softmax_cutoffs: tuple[int, ...] = ()  # adaptive softmax: words after each cutoff have smaller vectors
 
     def __post_init__(self) -> None:
-        _check(self.chars is not None or self.words is not None, "a model needs chars or words as input")
+        _check(self.chars is not None or self.words is not None, "the model needs chars or words as input")
         features = self.features
         _check(
             self.project or features == self.lstm.dim,
-            f"without a projection the token features ({features}) must have the LSTM's size ({self.lstm.dim})",
+            f"without a projection the token features ({features}) must have the size of the LSTM ({self.lstm.dim})",
         )
         if self.softmax_shares_words:
             _check(
                 self.words is not None
-                and self.softmax in (None, self.words.size)  # a recipe does not know the vocabulary yet
+                and self.softmax in (None, self.words.size)  # None: a recipe is read before the vocabulary
                 and self.words.dim == self.lstm.dim,
-                "softmax_shares_words needs a word table of the softmax's shape",
+                "softmax_shares_words needs an embedding table with the shape of the softmax",
             )
 
         cuts = self.softmax_cutoffs
         if cuts:
-            _check(not self.softmax_shares_words, "an adaptive softmax cannot share the word table")
-            _check(list(cuts) == sorted(set(cuts)) and cuts[0] > 0, f"softmax_cutoffs {list(cuts)} must rise")
-            _check(self.softmax is None or cuts[-1] < self.softmax, "softmax_cutoffs reach beyond the vocabulary")
+            _check(not self.softmax_shares_words, "an adaptive softmax cannot share the embedding table")
+            _check(
+                list(cuts) == sorted(set(cuts)) and cuts[0] > 0,
+                f"softmax_cutoffs {list(cuts)} must be positive and increasing",
+            )
+            _check(
+                self.softmax is None or cuts[-1] < self.softmax,
+                f"softmax_cutoffs {list(cuts)} must be smaller than the vocabulary",
+            )
 
     @property
     def features(self) -> int:
-        """Size of a token before the projection."""
+        """The size of a token before the projection."""
         return (self.words.dim if self.words else 0) + (self.chars.features if self.chars else 0)
 
     @property
@@ -133,17 +139,17 @@ class ModelConfig:
 
     @property
     def dim(self) -> int:
-        """Size of one layer's vector: forward and backward together."""
+        """The size of the vectors of a layer: forward and backward together."""
         return self.directions * self.lstm.dim
 
     @property
     def layers(self) -> int:
-        """Layers of the output: the token layer and one for each LSTM layer."""
+        """The number of output layers: the token layer and one for each LSTM layer."""
         return 1 + self.lstm.layers
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """A dataclass as plain dicts and lists, None left out (TOML has no null)."""
+    """Return a dataclass as plain dictionaries and lists, without None values (TOML has no null)."""
     return {
         field.name: _plain(value)
         for field in dataclasses.fields(config)
@@ -158,7 +164,19 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
-    """Build a config dataclass; an unknown key fails and names the nearest known one."""
+    """Build a dataclass from a dictionary and check the type of each value.
+
+    Args:
+        kind: The dataclass.
+        values: The settings; a setting of a nested dataclass is a dictionary.
+        where: The path of the settings, for error messages ("training.").
+
+    Returns:
+        The dataclass.
+
+    Raises:
+        ConfigError: A key is unknown (the message names the most similar one) or missing, or a value is invalid.
+    """
     if not isinstance(values, dict):
         raise ConfigError(f"{where or kind.__name__}: expected a table of settings, got {values!r}")
     hints = typing.get_type_hints(kind)
@@ -178,14 +196,14 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
 
 
 def nearest(key: str, known: typing.Iterable[str]) -> str:
-    """A sentence that names the known word nearest to `key`, or all of them."""
+    """Return a hint that names the known key most similar to `key`, or all known keys."""
     known = sorted(known)
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
+    similar = difflib.get_close_matches(key, known, n=1)
+    return f"Did you mean {similar[0]!r}?" if similar else f"Known: {', '.join(known)}."
 
 
 def _typed(value: Any, hint: Any, where: str) -> Any:
-    """Check one value against its annotation, converting what plain formats write differently (lists, whole floats)."""
+    """Check a value against a type hint; convert lists to tuples and integers to floats, as JSON and TOML need it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if value in (None, "none") and type(None) in arguments:  # TOML has no null

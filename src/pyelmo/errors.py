@@ -1,58 +1,58 @@
-"""Every error that pyelmo raises on purpose.
+"""All exceptions of pyelmo.
 
     PyelmoError
-    ├── InputError          an argument, a sentence or a line of input cannot be used   (also a ValueError)
-    ├── ConfigError         a setting is unknown or impossible                           (also a ValueError)
-    ├── FormatError         a file is not what it should be                              (also a ValueError)
-    │   └── UnsafeFileError a file wants to run code
-    ├── NotFoundError       a model, file or name that is not there                      (also a FileNotFoundError)
-    ├── OutputError         something cannot be written                                  (also an OSError)
-    ├── DivergedError       a training run whose loss is no longer a number              (also an ArithmeticError)
+    ├── InputError          an argument, a sentence or a line of input is invalid        (also a ValueError)
+    ├── ConfigError         a setting is unknown or invalid                              (also a ValueError)
+    ├── FormatError         the content of a file is invalid                             (also a ValueError)
+    │   └── UnsafeFileError a file could only be read by running code from it
+    ├── NotFoundError       a model, a file or a name does not exist                     (also a FileNotFoundError)
+    ├── OutputError         an output cannot be written                                  (also an OSError)
+    ├── DivergedError       the loss of a training run is not a finite number            (also an ArithmeticError)
     └── MissingExtraError   an optional dependency is not installed                      (also an ImportError)
 
-A message says what, where, got, and what to do. The command line prints it as one line.
+A message says what is wrong, where, what was found, and what to do. The command line prints it as one line.
 """
 
 from __future__ import annotations
 
-GPU_FULL = 75  # status of a command for which a GPU had no memory left: later it may have
+GPU_FULL = 75  # exit status of a command that ran out of GPU memory; it may succeed later
 
 
 class PyelmoError(Exception):
-    """The root: catch this to catch them all."""
+    """The base class of all exceptions of pyelmo."""
 
 
 class InputError(PyelmoError, ValueError):
-    """An argument, a sentence or a line of input that cannot be used."""
+    """An argument, a sentence or a line of input is invalid."""
 
 
 class ConfigError(PyelmoError, ValueError):
-    """A setting that is unknown or impossible."""
+    """A setting is unknown or invalid."""
 
 
 class FormatError(PyelmoError, ValueError):
-    """A file that is not what it should be."""
+    """The content of a file is invalid."""
 
 
 class UnsafeFileError(FormatError):
-    """A file that could only be read by running code from it."""
+    """A file could only be read by running code from it."""
 
 
 class NotFoundError(PyelmoError, FileNotFoundError):
-    """A model, file or name that is not there."""
+    """A model, a file or a name does not exist."""
 
 
 class OutputError(PyelmoError, OSError):
-    """Something that cannot be written."""
+    """An output cannot be written."""
 
 
 class DivergedError(PyelmoError, ArithmeticError):
-    """A training run whose loss or gradient is no longer a number."""
+    """The loss or the gradient of a training run is not a finite number."""
 
 
 class MissingExtraError(PyelmoError, ImportError):
-    """An optional dependency that is not installed."""
+    """An optional dependency is not installed."""
 
 
 def missing_extra(extra: str, what: str) -> MissingExtraError:
-    return MissingExtraError(f"{what} needs an extra that is not installed: pip install 'pyelmo[{extra}]'")
+    return MissingExtraError(f"{what} needs an optional dependency. Install it with: pip install 'pyelmo[{extra}]'")

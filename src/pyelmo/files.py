@@ -1,4 +1,4 @@
-"""Writes that leave the old file or none, never half of one; and one process at a time in a folder."""
+"""Write files atomically, lock folders, and compute checksums."""
 
 from __future__ import annotations
 
@@ -21,34 +21,41 @@ _log = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str], *, force: bool = True) -> Iterator[Path]:
-    """Give a temporary path beside `path`; move it there when the block ends well, else remove it.
+    """Yield a temporary path beside `path`; rename it to `path` at the end of the block, or remove it after an error.
 
-    The block may create a file or a folder. With `force=False` an existing `path` is an error before any work.
+    A killed process leaves the old file or no file, never an incomplete one. The block may create a file or a folder.
+
+    Args:
+        path: The file or folder to write.
+        force: Whether an existing `path` is replaced; otherwise it is an error before the block runs.
+
+    Raises:
+        OutputError: The path cannot be written, or exists and `force` is False.
     """
     path = Path(path)
     check_output(path, force=force)
     try:
-        # Only the start of the name: a file system that takes 255 bytes for `path` takes no longer name for the part.
+        # Only the start of the name, because a longer name could exceed the limit of the file system (255 bytes).
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent))
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from error
     try:
         part = temporary / path.name
-        aside = temporary / f"old-{path.name[:40]}"
+        backup = temporary / f"old-{path.name[:40]}"
         yield part
         _sync(part)
-        # The name may have been taken while the block ran; never overwrite what the caller did not allow.
+        # Check again, because `path` may have been created while the block ran.
         check_output(path, force=force)
         if path.is_dir() and not part.is_dir():
-            raise OutputError(f"{path}: is a folder, and a file does not replace it. Choose another name.")
+            raise OutputError(f"{path}: is a folder, and cannot be replaced by a file. Choose another name.")
         try:
             if path.is_dir():
-                # A folder cannot be replaced in one step: the old one moves aside first and goes with the temporary.
-                os.replace(path, aside)
+                # A folder cannot be replaced in one step: the old one is moved into the temporary folder first.
+                os.replace(path, backup)
             os.replace(part, path)
         except BaseException:  # also Ctrl-C between the two steps
-            if aside.exists() and not path.exists():
-                os.replace(aside, path)
+            if backup.exists() and not path.exists():
+                os.replace(backup, path)
             raise
     except OSError as error:
         if isinstance(error, OutputError) or error.strerror is None or _is_about_another_file(error, path, temporary):
@@ -59,18 +66,19 @@ def atomic_path(path: str | os.PathLike[str], *, force: bool = True) -> Iterator
 
 
 def check_output(path: Path, *, force: bool) -> None:
+    """Raise an OutputError if `path` cannot be an output."""
     if path.name in ("", ".."):
-        raise OutputError(f"{path}: is not a name for an output. Name a file or a folder inside it.")
+        raise OutputError(f"{path}: cannot be the name of an output. Choose a file or a folder inside it.")
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise OutputError(f"{path}: is a device or a pipe, which cannot be replaced by a file. Choose another name.")
+        raise OutputError(f"{path}: is a device or a pipe, and cannot be replaced by a file. Choose another name.")
     if path.exists() and not force:
         raise OutputError(f"{path}: exists already. Pass --force (force=True) to replace it, or choose another name.")
     if not path.parent.is_dir():
-        raise OutputError(f"{path}: its folder {path.parent} does not exist. Create it first.")
+        raise OutputError(f"{path}: the parent folder {path.parent} does not exist. Create it first.")
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Replace a text file in one step."""
+    """Write a text file atomically."""
     with atomic_path(path) as part:
         part.write_text(text, encoding="utf-8")
 
@@ -114,16 +122,16 @@ def entries(folder: Path) -> list[Path]:
 
 
 def _is_about_another_file(error: OSError, path: Path, temporary: Path) -> bool:
-    """The block may also read: an input that fails there must not be reported as an output."""
+    """Tell whether an error is about a file that the block reads, which must not be reported as an output."""
     if not isinstance(error.filename, str):
         return False
     return Path(error.filename) != path and temporary not in Path(error.filename).parents
 
 
 def _sync(path: Path) -> None:
-    """Flush a finished file, or every file of a finished folder, so that a crash after the move loses nothing."""
+    """Flush a file, or every file of a folder, to the disk, so that a crash after the rename loses nothing."""
     for file in [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]:
-        # Windows flushes only what is open for writing.
+        # Windows can flush only files that are open for writing.
         descriptor = os.open(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -140,14 +148,14 @@ def absolute(name: None) -> None: ...
 
 
 def absolute(name: str | os.PathLike[str] | None) -> str | None:
-    """Return the full path of a file that exists; other names (a bundled model, a Hub id) as they are."""
+    """Return the absolute path of an existing file; other names (a bundled model, a Hub id) are returned unchanged."""
     if name is None:
         return None
     return str(Path(name).resolve() if Path(name).exists() else name)
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file of any size."""
+    """Return the SHA-256 checksum of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""Writing HDF5 so that a full disk or Ctrl-C is an error like any other."""
+"""Write HDF5 files so that a full disk or Ctrl-C raises an ordinary exception."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 
 class Hdf5Writer:
-    """Datasets by name, one after another; `finish` makes the file whole, `abandon` lets go of it."""
+    """Writes named data sets to a file; `finish` completes the file, `abandon` closes it after an error."""
 
     def __init__(self, path: Path) -> None:
-        import h5py  # here: whoever only reads another format does not wait for it
+        import h5py  # slow to import, and needed only for this format
 
-        self._raw = QuietFile(path)
+        self._raw = _DeferredErrorFile(path)
         self._file = h5py.File(self._raw, "w")
         self._string = h5py.string_dtype()
 
@@ -27,24 +27,24 @@ class Hdf5Writer:
         return name in self._file
 
     def write(self, name: str, array: np.ndarray) -> None:
-        with interrupt_later():
+        with _deferred_interrupt():
             self._file.create_dataset(name, data=array)
         self._raw.check()
 
     def write_text(self, name: str, text: str) -> None:
-        """One string, shape (1,); ASCII, as HDF5's strings take neither NUL nor lone surrogates."""
-        with interrupt_later():
+        """Write one ASCII string with the shape (1,). HDF5 strings allow neither NUL nor lone surrogates."""
+        with _deferred_interrupt():
             self._file.create_dataset(name, (1,), dtype=self._string)[0] = text
         self._raw.check()
 
     def finish(self) -> None:
-        with interrupt_later():
+        with _deferred_interrupt():
             self._file.close()
         self._raw.check()
         self._raw.close()
 
     def abandon(self) -> None:
-        with interrupt_later():
+        with _deferred_interrupt():
             self._raw.drop()
             self._file.close()
         self._raw.close()
@@ -52,39 +52,39 @@ class Hdf5Writer:
 
 @contextlib.contextmanager
 def create_hdf5(path: Path) -> Iterator[Hdf5Writer]:
-    """A writer that finishes when the block ends well, and lets go of the file when it does not."""
+    """Yield a writer; complete the file at the end of the block, or close it after an error."""
     writer = Hdf5Writer(path)
     try:
         yield writer
         writer.finish()
     except BaseException:
-        # The first error is the one to report; what closing a broken file adds to it does not matter.
+        # Report the first error, not another one from closing the incomplete file.
         with contextlib.suppress(Exception):
             writer.abandon()
         raise
 
 
 @contextlib.contextmanager
-def interrupt_later() -> Iterator[None]:
-    """Hold Ctrl-C back until the block ends: raised inside a call from HDF5 into Python it would be lost."""
+def _deferred_interrupt() -> Iterator[None]:
+    """Delay Ctrl-C until the block ends: an exception inside a call from HDF5 into Python would be lost."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread alone
+        yield  # only the main thread receives signals
         return
-    seen: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    received: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if seen:
+        signal.signal(signal.SIGINT, handler)
+    if received:
         signal.raise_signal(signal.SIGINT)
 
 
-class QuietFile(io.FileIO):
-    """A file that keeps its failures to itself until `check`.
+class _DeferredErrorFile(io.FileIO):
+    """A file that stores the first write error until `check` raises it.
 
-    HDF5 cannot take them: when the disk is full, it drops the data of small datasets without an error and then
-    crashes the process (segmentation fault) as the file is closed. So every write succeeds, and we ask afterwards.
+    HDF5 does not handle write errors: when the disk is full, it loses small data sets without an error and then crashes
+    the process (segmentation fault) when the file is closed. So every write appears to succeed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -114,5 +114,5 @@ class QuietFile(io.FileIO):
             raise self._failure
 
     def drop(self) -> None:
-        """Write nothing from here on."""
+        """Ignore all further writes."""
         self._failure = self._failure or InterruptedError()

@@ -1,4 +1,4 @@
-"""Processes that share work and end with their parent, however that ends."""
+"""Worker processes that exit together with their parent, even if the parent is killed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pyelmo.errors import PyelmoError
 
 
 def spawn_context() -> SpawnContext:
-    """Return the context that new processes start in: a fork of a program with threads (torch) may hang."""
+    """Return the context for new processes. A forked process may hang if the parent has threads (torch)."""
     return multiprocessing.get_context("spawn")
 
 
 @contextlib.contextmanager
 def process_pool(workers: int, advice: str) -> Iterator[concurrent.futures.ProcessPoolExecutor]:
-    """Give a pool of processes; if one dies, raise an error that ends in `advice`."""
+    """Yield a pool of processes; if a process dies, raise a PyelmoError that ends with `advice`."""
     pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=spawn_context(), initializer=end_with_parent)
     try:
         yield pool
@@ -33,7 +33,7 @@ def process_pool(workers: int, advice: str) -> Iterator[concurrent.futures.Proce
 
 
 def end_with_parent() -> None:
-    """In a process of `multiprocessing`: leave Ctrl-C to the parent, and exit when the parent is gone."""
+    """Make this process of `multiprocessing` ignore Ctrl-C, and exit when its parent exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -46,10 +46,10 @@ def end_with_parent() -> None:
 
 
 def end_with_stdin() -> None:
-    """In a command whose standard input is a pipe from its parent: stop when the parent closes it or dies."""
+    """Make this command stop when the parent closes the pipe to its standard input, or exits."""
 
     def wait() -> None:
-        while os.read(0, 1024):  # not sys.stdin: a thread must not hold its lock when Python exits
+        while os.read(0, 1024):  # not sys.stdin: its lock must be free when Python exits
             pass
         os.kill(os.getpid(), signal.SIGTERM)
 

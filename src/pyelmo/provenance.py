@@ -1,4 +1,9 @@
-"""What stands beside every measured figure: the command, the machine, the date, the commit and the versions."""
+"""Describe how a result was produced: the command, the machine, the date, the commit and the versions.
+
+Environment:
+    PYELMO_COMMIT: The commit to record, for a copy of the repository without its Git history. It is one of the two
+        environment variables that the library reads; the other is PYELMO_CPU, which chooses the CPU kernels.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from pyelmo.version import __version__
 
 
 def versions() -> dict[str, Any]:
-    """Return the date and the versions behind a figure."""
+    """Return the date and the versions of the software."""
     return {
         "date": datetime.date.today().isoformat(), "pyelmo": __version__, "python": platform.python_version(),
         "torch": torch.__version__, "numpy": np.__version__,
@@ -26,21 +31,21 @@ def versions() -> dict[str, Any]:
 
 
 def plain_command(program: str, arguments: Iterable[str]) -> str:
-    """Return a command without the folders of the machine it ran on."""
+    """Return a command in which absolute paths are replaced by file names."""
 
     def plain(part: str) -> str:
         return Path(part).name if Path(part).is_absolute() else part
 
-    # Paths stand between commas, after NAME= and after a prefix like cove:, but C: is part of one.
+    # Paths occur between commas, after NAME= and after a prefix like cove:, but C: is part of a path.
     parts = (re.split(r"([,=+]|(?<=\w\w):)", argument) for argument in arguments)
     return " ".join([program, *("".join(map(plain, argument)) for argument in parts)])
 
 
 def machine() -> dict[str, Any]:
-    """Return the date, the commit and the machine behind a benchmark's figure."""
+    """Return the date, the commit, the machine and the versions of a benchmark run."""
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": os.environ.get("PYELMO_COMMIT") or _commit(),  # set for a copy without its history
+        "commit": os.environ.get("PYELMO_COMMIT") or _commit(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
@@ -50,10 +55,11 @@ def machine() -> dict[str, Any]:
 
 
 def _commit() -> str:
-    here = Path(__file__).parent
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=here).stdout
-    dirty = subprocess.run(["git", "status", "--porcelain", "."], capture_output=True, text=True, cwd=here).stdout
-    return commit.strip() + ("+changes" if dirty.strip() else "")
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
+
+    return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain", ".") else "")
 
 
 def _cpu() -> str:

@@ -174,7 +174,7 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["ensemble", "LM", "run", "--data", "dev.conll"], "LM/config.json: not the config of a task model"),
         (["table", "LM"], "LM: no run.json in it"),
         (["table1", "--data", ".", "-o", "x"], "lacks squad-train.json, "),
-        (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: no such recipe file"),
+        (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: not a file, and no bundled recipe"),
         (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: is no folder"),
         (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "-1"], "--jobs -1: must be 0 or more"),
         (["table1", "plan.toml", "--data", ".", "-o", "x", "--only", "name"], "Did you mean 'names'"),

@@ -139,5 +139,5 @@ def test_the_papers_figures_agree_with_each_other():
     for name, (old, new) in PAPER.items():
         first, second = float(old), float(new.split()[0])
         assert 100 * (second - first) / (100 - first) == pytest.approx(find_task(name).paper_reduction, abs=0.06), name
-    with pytest.raises(NotFoundError, match="table2: no such recipe file"):
+    with pytest.raises(NotFoundError, match="table2: not a file, and no bundled recipe"):
         plans.read_plan("table2")

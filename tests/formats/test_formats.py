@@ -283,7 +283,7 @@ def test_a_damaged_many_langs_folder_is_one_clear_error(tmp_path, harm, message)
 
 
 def test_a_word_model_without_its_words_says_what_it_needs():
-    with pytest.raises(pyelmo.PyelmoError, match="give vocab=FILE"):
+    with pytest.raises(pyelmo.PyelmoError, match="Pass vocab=FILE"):
         pyelmo.load(TRAINED / "lm_unidirectional_words" / "model.ckpt-180").embed([["a"]])
 
 

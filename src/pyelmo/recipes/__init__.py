@@ -1,7 +1,7 @@
 """Recipes: TOML files of settings -> frozen dataclasses, with changes from the command line (`--set a.b=c`).
 
-recipes/pretrain/      training and fine-tuning of a biLM
-recipes/task/          downstream tasks
+recipes/pretrain/      train or fine-tune a biLM
+recipes/task/          train a network for a downstream task
 recipes/experiment/    many runs from one file
 """
 
@@ -27,28 +27,40 @@ T = TypeVar("T")
 
 
 def recipe_path(source: str | Path, group: Group) -> Path:
-    """Return the path of a recipe: a file, or the name of one of the package's own."""
+    """Return the path of a recipe: an existing file, or a bundled recipe of that name."""
     path = Path(source)
     if path.is_file():
         return path
     path = RECIPES / group / f"{source}.toml"
     if not path.is_file():
         known = ", ".join(recipe_names(group))
-        raise NotFoundError(f"{source}: no such recipe file, and no bundled recipe of that name (bundled: {known})")
+        raise NotFoundError(f"{source}: not a file, and no bundled recipe of that name (bundled: {known})")
     return path
 
 
 def recipe_names(group: Group) -> list[str]:
-    """Return the names of the recipes that come with the package."""
+    """Return the names of the bundled recipes."""
     return sorted(path.stem for path in (RECIPES / group).glob("*.toml"))
 
 
 def read_settings(
     kind: type[T], source: str | Path, changes: Sequence[str] = (), *, group: Group, exclusive: Collection[str] = ()
 ) -> T:
-    """Read settings of a kind from a recipe, changed by `a.b=c` texts.
+    """Read a recipe and apply changes to it.
 
-    Of the `exclusive` settings a recipe keeps one: a change to one of them removes the others.
+    Args:
+        kind: The dataclass of the settings.
+        source: A TOML file, or the name of a bundled recipe.
+        changes: Changes in the form "section.setting=value".
+        group: The folder of bundled recipes.
+        exclusive: Settings of which only one can be set; a change to one of them removes the others.
+
+    Returns:
+        The settings.
+
+    Raises:
+        NotFoundError: The recipe does not exist.
+        ConfigError: The recipe is not valid TOML, or a setting is unknown or invalid.
     """
     path = recipe_path(source, group)
     values = read_toml(path)
@@ -61,7 +73,7 @@ def read_settings(
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, or raise one clear error."""
+    """Read a TOML file; raise a ConfigError if it is not valid."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -76,7 +88,7 @@ def _set(values: dict[str, Any], change: str, exclusive: Collection[str]) -> Non
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text.strip()  # a word needs no quotes
+        value = text.strip()  # text needs no quotes on the command line
     if name.strip() in exclusive:
         for other in exclusive:
             section, _, setting = other.partition(".")
