@@ -64,14 +64,14 @@ def test_documents_are_learnt_scored_and_found_in_raw_text(coref_data, ner_data,
     assert model.evaluate(coref_data / "docs").figures == pytest.approx(
         {"mean": 100, "muc": 100, "b3": 100, "ceafe": 100}
     )
-    (found,) = model.predict(["Ann ran. She sat."])
-    assert model.task.format(found) == "[1 Ann] ran .\n[1 She] sat .\n1: Ann | She"
-    assert model.task.to_json(found[0]) == {
+    (examples,) = model.predict(["Ann ran. She sat."])
+    assert model.task.format(examples) == "[1 Ann] ran .\n[1 She] sat .\n1: Ann | She"
+    assert model.task.to_json(examples[0]) == {
         "sentences": (("Ann", "ran", "."), ("She", "sat", ".")),
         "clusters": (((0, 1), (3, 4)),),
     }
     (same,) = model.predict([["Ann", "ran", ".", "She", "sat", "."]])
-    assert same == found
+    assert same == examples
 
 
 def test_the_command_trains_evaluates_and_shows_clusters(coref_data, tmp_path, capsys):
@@ -87,8 +87,8 @@ def test_the_command_trains_evaluates_and_shows_clusters(coref_data, tmp_path, c
     main(["task", "predict", run, "--document", str(tmp_path / "text.txt")])
     assert capsys.readouterr().out == "[1 Bob] ran .\n[1 He] sat .\n1: Bob | He\n"
     main(["task", "predict", run, "Bob ran. He sat.", "--json"])
-    (told,) = json.loads(capsys.readouterr().out)["answers"]
-    assert told["clusters"] == [[[0, 1], [3, 4]]]
+    (shown,) = json.loads(capsys.readouterr().out)["answers"]
+    assert shown["clusters"] == [[[0, 1], [3, 4]]]
     main(["task", "table", run, run, "--json"])
     assert [row["score"] for row in json.loads(capsys.readouterr().out)] == [100, 100]
 
@@ -106,20 +106,20 @@ def test_another_document_in_a_folder_is_another_run(coref_data, tmp_path):
         train(made, tmp_path / "run")
 
 
-def test_a_long_document_is_cut_to_a_stretch_with_what_is_left_of_its_clusters():
+def test_a_long_document_is_cut_to_a_few_sentences_and_their_clusters():
     texts = tuple((f"a{n}", f"b{n}", f"c{n}") for n in range(6))
     clusters = (((0, 1), (4, 6), (16, 18)), ((3, 4), (9, 10)), ((7, 8), (10, 11)))
     example = Example(texts, clusters, DocumentMetadata(tuple(f"s{n // 3}" for n in range(18)), "news"))
     recipe = CorefRecipe(network=CorefNetworkSettings(sentences=3))
     seen = set()
     for seed in range(20):
-        found = coref.crop(example, recipe, np.random.default_rng(seed))
-        begin = texts.index(found.texts[0])
+        cropped = coref.crop(example, recipe, np.random.default_rng(seed))
+        begin = texts.index(cropped.texts[0])
         seen.add(begin)
-        assert found.texts == texts[begin : begin + 3]
-        assert found.metadata == DocumentMetadata(tuple(f"s{begin + n // 3}" for n in range(9)), "news")
-        words = [word for text in found.texts for word in text]
-        kept = [[words[start:end] for start, end in cluster] for cluster in found.labels]
+        assert cropped.texts == texts[begin : begin + 3]
+        assert cropped.metadata == DocumentMetadata(tuple(f"s{begin + n // 3}" for n in range(9)), "news")
+        words = [word for text in cropped.texts for word in text]
+        kept = [[words[start:end] for start, end in cluster] for cluster in cropped.labels]
         everything = [word for text in texts for word in text]
         whole = [
             [everything[start:end] for start, end in cluster if 3 * begin <= start and end <= 3 * begin + 9]
@@ -130,7 +130,7 @@ def test_a_long_document_is_cut_to_a_stretch_with_what_is_left_of_its_clusters()
     assert coref.crop(example, CorefRecipe(), np.random.default_rng(0)) is example
 
 
-def test_mentions_alone_in_their_cluster_are_scored_where_asked_for(tmp_path):
+def test_clusters_of_one_mention_are_scored_on_request(tmp_path):
     path = tmp_path / "one.conll"
     path.write_text("# begin document\n0\tAnn\t(1)\n1\tsat\t_\n2\tshe\t(1)\n3\tit\t(2)\n# end document\n")
     data = find_task("coref").recipe(data=coref.CorefDataSettings(format="ontogum", singletons=True)).data
@@ -146,6 +146,6 @@ def test_mentions_within_mentions_are_shown_by_brackets_within_brackets():
     )
 
 
-def test_impossible_sizes_are_told():
+def test_a_size_of_zero_is_an_error():
     with pytest.raises(ConfigError, match="network.width: 0 must be positive"):
         CorefNetworkSettings(width=0)

@@ -35,17 +35,6 @@ LITBANK = (
 ONTOGUM = "# begin document \n0\tThe\t(2\n1\tking\t2)\n2\tran\t_\n3\t.\t_\n4\tHe\t(5(2)\n5\tand\t_\n6\tshe\t5)\n# end document\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="tiny.conll"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_text(text, "utf-8")
-        return path
-
-    return write
-
-
 def test_conll_2012_has_documents_in_parts_with_speakers_and_a_genre(write):
     first, second = read_documents(write(CONLL2012))
     assert first == Document(
@@ -112,9 +101,9 @@ def test_mentions_of_one_cluster_may_lie_within_each_other(write):
 @pytest.mark.parametrize(
     ("format", "text", "message"),
     [
-        ("conll2012", "", "tiny.conll: holds no documents. Is it empty, or in another format than conll2012?"),
+        ("conll2012", "", "tiny.data: holds no documents. Is it empty, or in another format than conll2012?"),
         ("conll2012", "\n\n", "holds no documents"),
-        ("ontogum", "0\tHe\t_\n", "tiny.conll, line 1: a word before '#begin document'"),
+        ("ontogum", "0\tHe\t_\n", "tiny.data, line 1: a word before '#begin document'"),
         ("ontogum", "# begin document\n0\tHe\t_\n", "line 1: the document has no #end document"),
         ("ontogum", "# begin document\n# begin document\n", "line 2: a document begins, but that of .*line 1 has no"),
         ("ontogum", "# end document\n", "line 1: a document ends, but none has begun"),

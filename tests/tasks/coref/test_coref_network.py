@@ -1,4 +1,4 @@
-"""The span ranker is what its equations say span by span, in bounded memory, whatever the padding and the chunks."""
+"""The span ranker equals its equations span by span, in bounded memory, whatever the padding and the chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make(extra=0, **changes):
 
 
 def apply(scorer, parts):
-    """A feed-forward net on one vector, put together from its parts."""
+    """Apply a feed-forward net to one vector that is joined from its parts."""
     state = torch.relu(scorer.first(torch.cat(parts)))
     for layer in scorer.others:
         state = torch.relu(layer(state))
@@ -41,7 +41,7 @@ def apply(scorer, parts):
 
 
 def greedy(starts, lasts, scores, count):
-    """Lee's rule, span by span."""
+    """Apply the rule of Lee et al. span by span."""
     taken = []
     for place in sorted(range(len(scores)), key=lambda place: (-scores[place], place)):
         crosses = any(
@@ -59,7 +59,7 @@ def bucket(distance):
 
 
 def naive(network, inputs, mask, extra, speakers, genre):
-    """Spans, and a dict of the scores of each pair, by loops and whole vectors."""
+    """Return the kept spans and a dict of the scores of each pair, by loops and whole vectors."""
     states = network.lstm(inputs, mask)
     states = states if extra is None else torch.cat([states, extra], 2)
     words, inputs = states[mask], inputs[mask]
@@ -96,11 +96,11 @@ def naive(network, inputs, mask, extra, speakers, genre):
 def naive_loss(spans, scores, cluster_of):
     total = 0.0
     for row, span in enumerate(spans):
-        found = {other: scores[row, other] for other in range(row) if (row, other) in scores}
+        earlier = {other: scores[row, other] for other in range(row) if (row, other) in scores}
         mine = cluster_of.get(span)
-        right = [score for other, score in found.items() if mine and cluster_of.get(spans[other]) == mine]
+        right = [score for other, score in earlier.items() if mine and cluster_of.get(spans[other]) == mine]
         nothing = torch.zeros((), dtype=torch.float64)
-        everything = torch.stack([nothing, *found.values()]).logsumexp(0)
+        everything = torch.stack([nothing, *earlier.values()]).logsumexp(0)
         total = total + everything - torch.stack(right or [nothing]).logsumexp(0)
     return total
 
@@ -121,8 +121,8 @@ def test_scores_loss_and_gradients_are_those_of_loops(extra, pairs, monkeypatch)
     cluster_of = {(start, last): number for start, last, number in MENTIONS.tolist()}
     want = naive_loss(spans, scores, cluster_of)
     assert torch.allclose(loss, want, rtol=0, atol=EXACT)
-    found, wanted = (torch.autograd.grad(value, leaves, retain_graph=True) for value in (loss, want))
-    for got, right in zip(found, wanted, strict=True):
+    gradients, wanted = (torch.autograd.grad(value, leaves, retain_graph=True) for value in (loss, want))
+    for got, right in zip(gradients, wanted, strict=True):
         assert torch.allclose(got, right, rtol=0, atol=EXACT)
         assert got.any()
 
@@ -192,10 +192,10 @@ def test_chains_of_links_become_clusters_that_share_nothing():
         count, size = 30, 7
         scores = torch.randn(count, size)
         scores = scores.masked_fill(torch.arange(count)[:, None] < torch.arange(size, 0, -1), -torch.inf)
-        places = torch.arange(count)
-        ranking = Ranking(Spans(places, places), torch.zeros(count), scores)
+        rows = torch.arange(count)
+        ranking = Ranking(Spans(rows, rows), torch.zeros(count), scores)
         links = ranking.links()
-        assert (links <= places).all()
+        assert (links <= rows).all()
         clusters = ranking.clusters()
         mentions = [mention for cluster in clusters for mention in cluster]
         assert len(set(mentions)) == len(mentions)
@@ -223,8 +223,8 @@ def test_mentions_wider_than_any_candidate_are_none_of_the_clusters():
     assert gold_clusters(spans, torch.zeros(0, 3, dtype=torch.long), 3, 8).tolist() == [0, 0]
 
 
-def test_it_learns_a_document_by_heart():
-    """Of single words: what crosses a better span at first is never scored, and so never learnt."""
+def test_it_learns_a_document():
+    """The mentions are single words: a span that crosses a better one at first is never scored, and so never learnt."""
     network, inputs, _ = make(dropout=0.0, ratio=3.0, antecedents=60, hidden=16, scorer=20)
     inputs, mentions = inputs.detach(), torch.tensor([[0, 0, 1], [5, 5, 1], [7, 7, 2], [12, 12, 1], [15, 15, 2]])
     optimiser = torch.optim.Adam(network.train().parameters(), lr=0.01)

@@ -1,4 +1,4 @@
-"""Scores of clusters: the reference scorer's known values, the paper's worked example, and what must hold always."""
+"""Scores of clusters: known values of the reference scorer, the paper's worked example, and invariants."""
 
 from __future__ import annotations
 

@@ -23,16 +23,6 @@ Blackburn NNP I-NP I-PER
 """
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="tiny.conll"):
-        path = tmp_path / name
-        path.write_text(text, "utf-8")
-        return path
-
-    return write
-
-
 def test_conll_2003_is_read_from_iob1_without_its_docstart_lines(write):
     assert data.read_conll2003(write(CONLL2003)) == [
         LabelledSentence(["EU", "rejects", "German", "British", "lamb"], ["B-ORG", "O", "B-MISC", "B-MISC", "O"]),
@@ -58,11 +48,11 @@ def test_columns_are_chosen_comments_skipped_and_later_columns_may_differ_in_num
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "tiny.conll: holds no sentences"),
+        ("", "tiny.data: holds no sentences"),
         ("\n\n", "holds no sentences"),
-        ("EU NNP O\nlamb\n", "tiny.conll, line 2: 1 columns, but 3 in the lines before"),
+        ("EU NNP O\nlamb\n", "tiny.data, line 2: 1 columns, but 3 in the lines before"),
         ("EU NNP O\n\nrejects VBZ I-VP O\n", "line 3: 4 columns, but 3 in the lines before"),
-        ("lamb\n", "tiny.conll, line 1: label 'lamb' is not of the scheme bio"),
+        ("lamb\n", "tiny.data, line 1: label 'lamb' is not of the scheme bio"),
         ("EU\tORG\n", "line 1: label 'ORG' is not of the scheme bio: expected O, or one of BI as in B-LOC"),
         ("EU\tU-ORG\n", "line 1: label 'U-ORG' is not of the scheme bio"),
         ("EU\tO\n\tO\n", "line 2: no word in column 1 of 2"),

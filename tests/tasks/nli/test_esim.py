@@ -1,4 +1,4 @@
-"""ESIM: equal to the paper's equations for one pair at a time, whatever padding and company stand beside it."""
+"""ESIM: equal to the paper's equations for one pair at a time, whatever the padding and the rest of the batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def made(request):
 
 
 def run_lstm(lstm, inputs):
-    """Both directions word by word, each from its own end."""
+    """Run both directions of an LSTM word by word."""
     sides = []
     for end in ("", "_reverse"):
         weights = [getattr(lstm, f"{name}_l0{end}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
@@ -42,7 +42,7 @@ def run_lstm(lstm, inputs):
 
 
 def naive(network, one, two):
-    """The paper's equations 1 to 20 with loops, for the words (vector, perhaps a second one) of one pair."""
+    """Compute the paper's equations 1 to 20 with loops, for the words (vector, optionally a second one) of one pair."""
     encoded = []
     for words in (one, two):
         states = run_lstm(network.encoder.lstm, [vector for vector, _ in words])
@@ -56,8 +56,8 @@ def naive(network, one, two):
     for own, other in (encoded, encoded[::-1]):
         local = []
         for state in own:
-            powers = [torch.exp(state @ there) for there in other]
-            aligned = sum(power * there for power, there in zip(powers, other, strict=True)) / sum(powers)
+            powers = [torch.exp(state @ word) for word in other]
+            aligned = sum(power * word for power, word in zip(powers, other, strict=True)) / sum(powers)
             joined = torch.cat([state, aligned, state - aligned, state * aligned])
             linear = network.projection[0]
             local.append((linear.weight @ joined + linear.bias).clamp(min=0))
@@ -69,7 +69,7 @@ def naive(network, one, two):
 
 
 def words_of(vectors, extra, row, length):
-    return [(vectors[row, place], None if extra is None else extra[row, place]) for place in range(length)]
+    return [(vectors[row, step], None if extra is None else extra[row, step]) for step in range(length)]
 
 
 def test_a_batch_gives_what_the_equations_give_for_each_pair(made):
@@ -80,7 +80,7 @@ def test_a_batch_gives_what_the_equations_give_for_each_pair(made):
         assert torch.allclose(got[row], naive(network, *pair), rtol=0, atol=TOLERANCE[torch.float64])
 
 
-def test_padding_and_company_never_change_a_result(made):
+def test_padding_and_batch_mates_never_change_a_result(made):
     network, arguments = made
     want = network(*arguments)
     for filling in (0.0, 1e3, float("nan")):

@@ -62,10 +62,10 @@ def test_a_model_answers_with_the_passage_s_own_letters(trained):
     model = load(trained)
     text = "Bob  lives in New\n York."
     asked = [(text, WHERE), (split_words(text, "en"), ["Where", "is", "the", "house", "?"]), (text, WHO)]
-    found, words, who = (answers[0] for answers in model.predict(asked))
-    answer, start = found.labels
-    assert (answer.removesuffix("."), start) == ("New\n York", 14)  # the score is blind for a full stop
-    assert (model.task.format([found]), model.task.to_json(found)) == (answer, {"answer": answer, "start": 14})
+    where, words, who = (answers[0] for answers in model.predict(asked))
+    answer, start = where.labels
+    assert (answer.removesuffix("."), start) == ("New\n York", 14)  # the score ignores a full stop
+    assert (model.task.format([where]), model.task.to_json(where)) == (answer, {"answer": answer, "start": 14})
     assert (words.labels[0].removesuffix(" ."), words.labels[1], who.labels) == ("New York", 13, ("Bob", 0))
 
 
@@ -76,15 +76,15 @@ def test_evaluation_gives_f1_and_exact_match_of_all_questions(trained, tmp_path)
         {"question": "Where?", "answers": []},
     ]
     (tmp_path / "data.json").write_text(json.dumps(content), "utf-8")
-    found = load(trained).evaluate(tmp_path / "data.json")
-    assert found.sums == {"matches": 32, "overlap": 32, "of": 34}  # those that cannot be answered too
-    assert list(found.figures) == ["f1", "exact_match"]
+    score = load(trained).evaluate(tmp_path / "data.json")
+    assert score.sums == {"matches": 32, "overlap": 32, "of": 34}  # those that cannot be answered too
+    assert list(score.figures) == ["f1", "exact_match"]
 
 
 def test_a_passage_of_5000_words_is_answered(trained):
     text = "Nobody lives here . " * 1249 + "Bob lives in New York ."
-    ((found,),) = load(trained).predict([(text, WHERE)])
-    answer, start = found.labels
+    ((example,),) = load(trained).predict([(text, WHERE)])
+    answer, start = example.labels
     assert text[start : start + len(answer)] == answer
 
 
@@ -102,8 +102,8 @@ def test_the_command_line_answers_and_says_what_it_needs(trained, tmp_path, monk
     answer = capsys.readouterr().out.rstrip("\n")
     assert answer in Path("p.txt").read_text("utf-8")
     assert main([*ask, WHERE, "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["answers"]
-    assert found == {"answer": answer, "start": Path("p.txt").read_text("utf-8").index(answer)}
+    (shown,) = json.loads(capsys.readouterr().out)["answers"]
+    assert shown == {"answer": answer, "start": Path("p.txt").read_text("utf-8").index(answer)}
     assert main([*ask, " "]) == 1
     assert "question 0 has no words" in capsys.readouterr().err
     assert main([*ask[:-1]]) == 1
@@ -113,7 +113,7 @@ def test_the_command_line_answers_and_says_what_it_needs(trained, tmp_path, monk
 
 
 @pytest.mark.parametrize("where", ["input", "output", "both"])
-def test_elmo_comes_in_at_the_input_at_the_output_or_at_both(tmp_path, ner_data, where):
+def test_elmo_is_used_at_the_input_at_the_output_or_at_both(tmp_path, ner_data, where):
     changes = ["training.epochs=2", f"elmo.where={where}", "network.characters=0"]
     output = run(tmp_path, *changes, encoder=str(ner_data / "LM"))
     result = json.loads((output / "seed-1" / "result.json").read_text())
@@ -125,13 +125,13 @@ def test_korean_answers_are_scored_by_characters(tmp_path):
     qas = [{"question": "누가 왔나?", "answers": [{"text": "임수경"}]}]
     text = json.dumps({"data": [{"paragraphs": [{"context": f"임수경 {word} 왔다.", "qas": qas} for word in "가나"]}]})
     output = run(tmp_path, "training.epochs=1", "data.format=korquad", "data.language=ko", text=text)
-    (found,) = load(output).predict([("임수경 왔다.", "누가 왔나?")])
-    assert found[0].metadata.scheme == "korquad"
+    ((example,),) = load(output).predict([("임수경 왔다.", "누가 왔나?")])
+    assert example.metadata.scheme == "korquad"
     about = qa.QuestionMetadata(split_passage("임수경을", "ko"), "korquad")
     assert qa.count(Example((), ("임수경",), about), ("임수경을", 0)) == (0, pytest.approx(6 / 7), 1)
 
 
-def test_training_cuts_passages_and_evaluation_does_not(tmp_path):
+def test_training_truncates_passages_and_evaluation_does_not(tmp_path):
     (tmp_path / "data.json").write_text(squad(), "utf-8")
     data = qa.QaDataSettings(limit=4)
     cut, whole = (qa.read(tmp_path / "data.json", data, training) for training in (True, False))
@@ -150,8 +150,8 @@ def test_the_mean_of_several_models_is_decided_like_one(trained):
 
 def test_an_ensemble_of_two_seeds_answers_every_question(tmp_path):
     output = run(tmp_path, "training.epochs=1", seeds=2)
-    found = ensemble.evaluate([output], tmp_path / "data.json", resamples=10)
-    assert (len(found.members), found.score.sums["of"], list(found.score.figures)) == (2, 32, ["f1", "exact_match"])
+    result = ensemble.evaluate([output], tmp_path / "data.json", resamples=10)
+    assert (len(result.members), result.score.sums["of"], list(result.score.figures)) == (2, 32, ["f1", "exact_match"])
 
 
 @pytest.mark.parametrize("change", ["data.limit=0", "network.longest=0"])

@@ -1,4 +1,4 @@
-"""The reader: the papers' equations word by word, nothing that padding or company changes, exact answers."""
+"""The network for questions: the equations of the papers, padding and batching, and exact search for answers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def near(got, want):
 
 def sides(extra):
     """Three passages and their questions."""
-    found = []
+    batches = []
     for lengths in LENGTHS.values():
         longest = int(lengths.max())
         mask = torch.arange(longest) < lengths[:, None]
         vectors, joined = torch.randn(3, longest, D).double(), torch.randn(3, longest, E).double()
-        found.append(TextBatch(vectors, mask, joined if extra else None))
-    return found
+        batches.append(TextBatch(vectors, mask, joined if extra else None))
+    return batches
 
 
 @pytest.fixture(params=[0, E], ids=["words", "and elmo"])
@@ -89,24 +89,24 @@ def naive_layer(linear, vectors):
 
 def naive_attention(layer, passage, question):
     w1, w2, w3 = layer.passage.weight[0], layer.question.weight[0], layer.product
-    likeness = [[float(w1 @ h + w2 @ q + w3 @ (h * q)) for q in question] for h in passage]
-    weights = naive_softmax([max(row) for row in likeness])
+    similarity = [[float(w1 @ h + w2 @ q + w3 @ (h * q)) for q in question] for h in passage]
+    weights = naive_softmax([max(row) for row in similarity])
     summary = sum(weight * h for weight, h in zip(weights, passage, strict=True))
-    found = []
-    for h, row in zip(passage, likeness, strict=True):
+    outputs = []
+    for h, row in zip(passage, similarity, strict=True):
         c = sum(weight * q for weight, q in zip(naive_softmax(row), question, strict=True))
-        found.append(naive_layer(layer.output, [h, c, h * c, summary * c]))
-    return found
+        outputs.append(naive_layer(layer.output, [h, c, h * c, summary * c]))
+    return outputs
 
 
 def naive_self_attention(layer, words):
-    found = []
+    outputs = []
     for i, h in enumerate(words):
         others = [other for j, other in enumerate(words) if j != i] or [h]
         weights = naive_softmax([float(layer.other.weight[0] @ o + layer.product @ (h * o)) for o in others])
         c = sum(weight * other for weight, other in zip(weights, others, strict=True))
-        found.append(naive_layer(layer.output, [h, c, h * c]))
-    return found
+        outputs.append(naive_layer(layer.output, [h, c, h * c]))
+    return outputs
 
 
 @torch.no_grad()
@@ -135,7 +135,7 @@ def test_a_pair_s_scores_are_those_of_the_equations(made, row):
         assert near(got[0], want)
 
 
-# --- padding, company, gradients ----------------------------------------------------------------------------------------
+# --- padding, batching, gradients ---------------------------------------------------------------------------------------
 
 
 def test_padding_never_changes_a_score_whatever_it_holds(made):
@@ -148,7 +148,7 @@ def test_padding_never_changes_a_score_whatever_it_holds(made):
             assert (one[:, -2:] == -torch.inf).all()
 
 
-def test_a_pair_alone_gives_what_it_gives_in_company(made):
+def test_a_pair_alone_gives_what_it_gives_in_a_batch(made):
     network, passage, question = made
     together = network(passage, question)
     for row in range(3):
@@ -194,17 +194,17 @@ def test_training_drops_and_evaluation_does_not(made):
     assert not torch.equal(network(passage, question).first, network(passage, question).first)
 
 
-def test_it_learns_three_answers_by_heart():
+def test_it_learns_three_answers():
     torch.manual_seed(0)
     network = QaNetwork(D, hidden=8).double()
     passage, question = sides(0)
-    places = [[(2, 4)], [(0, 0)], [(1, 1)]]
+    spans = [[(2, 4)], [(0, 0)], [(1, 1)]]
     optimiser = torch.optim.Adam(network.parameters(), lr=0.02)
     for _ in range(100):
         optimiser.zero_grad()
-        answer_loss(network(passage, question), places).backward()
+        answer_loss(network(passage, question), spans).backward()
         optimiser.step()
-    assert best_spans(network.eval()(passage, question), 17) == [place for (place,) in places]
+    assert best_spans(network.eval()(passage, question), 17) == [span for (span,) in spans]
 
 
 def test_the_paper_s_sizes_are_the_defaults():
@@ -260,27 +260,27 @@ def random_scores(seed, lengths, *, ties):
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(1, 20), st.booleans())
 def test_the_best_answer_is_that_of_trying_all(seed, lengths, longest, ties):
     scores = random_scores(seed, lengths, ties=ties)
-    for row, found in enumerate(best_spans(scores, longest)):
+    for row, best in enumerate(best_spans(scores, longest)):
         tried = [
             (-float(scores.first[row, first] + scores.last[row, last]), first, last)
             for first in range(lengths[row])
             for last in range(first, min(first + longest, lengths[row]))
         ]
-        assert found == min(tried)[1:]
+        assert best == min(tried)[1:]
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.data())
 def test_the_loss_is_that_of_adding_up_probabilities(seed, length, data):
     scores = random_scores(seed, [length, 8], ties=False)
-    place = st.tuples(st.integers(0, length - 1), st.integers(0, length - 1))
-    places = [data.draw(st.lists(place, min_size=1, max_size=5)) for _ in range(2)]
+    span = st.tuples(st.integers(0, length - 1), st.integers(0, length - 1))
+    spans = [data.draw(st.lists(span, min_size=1, max_size=5)) for _ in range(2)]
     want = 0.0
     for row in range(2):
         for side, values in enumerate(scores):
             chances = values[row].softmax(0)
-            want -= math.log(sum(float(chances[word]) for word in {each[side] for each in places[row]})) / 2
-    assert float(answer_loss(scores, places)) == pytest.approx(want, abs=1e-5)
+            want -= math.log(sum(float(chances[word]) for word in {span[side] for span in spans[row]})) / 2
+    assert float(answer_loss(scores, spans)) == pytest.approx(want, abs=1e-5)
 
 
 def test_the_loss_of_scores_far_apart_is_finite_and_so_is_its_gradient():
@@ -291,8 +291,8 @@ def test_the_loss_of_scores_far_apart_is_finite_and_so_is_its_gradient():
     assert first.grad.tolist() == [[1, 0, -1]]
 
 
-def test_company_changes_no_loss():
+def test_batch_mates_change_no_loss():
     scores = random_scores(0, [4, 7], ties=False)
-    places = [[(0, 2)], [(3, 6), (1, 1)]]
-    alone = [answer_loss(BoundaryScores(*(each[row : row + 1] for each in scores)), [places[row]]) for row in range(2)]
-    assert float(answer_loss(scores, places)) == pytest.approx(float(sum(alone)) / 2)
+    spans = [[(0, 2)], [(3, 6), (1, 1)]]
+    alone = [answer_loss(BoundaryScores(*(each[row : row + 1] for each in scores)), [spans[row]]) for row in range(2)]
+    assert float(answer_loss(scores, spans)) == pytest.approx(float(sum(alone)) / 2)

@@ -40,10 +40,10 @@ def texts(passage, answer):
 
 def test_questions_are_read_with_all_spans_of_all_answers(tmp_path):
     path = write(tmp_path / "f.json", {"context": TEXT, "qas": [question("Where to?", "Paris", "to Paris", "Paris")]})
-    (found,) = read_questions(path)
-    assert (found.id, found.words, found.answers) == ("q", ("Where", "to", "?"), ("Paris", "to Paris"))
-    assert [found.passage.text_of(*span) for span in found.spans] == ["to Paris", "Paris", "Paris"]
-    assert found.passage.words[found.spans[0].first] == "to"
+    (asked,) = read_questions(path)
+    assert (asked.id, asked.words, asked.answers) == ("q", ("Where", "to", "?"), ("Paris", "to Paris"))
+    assert [asked.passage.text_of(*span) for span in asked.spans] == ["to Paris", "Paris", "Paris"]
+    assert asked.passage.words[asked.spans[0].first] == "to"
 
 
 def test_an_answer_inside_a_word_counts_only_if_it_is_nowhere_a_whole_word():
@@ -103,18 +103,18 @@ def test_every_substring_is_inside_the_spans_that_are_found_for_it(text, data):
 
 def test_a_passage_is_split_once_however_many_questions_share_it(tmp_path):
     paragraph = {"context": TEXT, "qas": [question("Who?", "Ann"), question("Where?", "Paris")]}
-    found = read_questions(write(tmp_path / "f.json", paragraph, paragraph))
-    assert len(found) == 4
-    assert len({id(each.passage) for each in found}) == 1
-    assert len({id(each.passage) for each in training_questions(found, 9)}) == 1
+    questions = read_questions(write(tmp_path / "f.json", paragraph, paragraph))
+    assert len(questions) == 4
+    assert len({id(question.passage) for question in questions}) == 1
+    assert len({id(question.passage) for question in training_questions(questions, 9)}) == 1
 
 
 def test_training_leaves_out_questions_without_an_answer_and_logs_it_once(tmp_path, caplog):
     asked = [question("Who?", "Ann"), question("What?", "Rome"), question("Far?", "far"), question("None?")]
-    found = read_questions(write(tmp_path / "f.json", {"context": TEXT, "qas": asked}))
-    assert len(found) == 4  # evaluation counts them all
+    questions = read_questions(write(tmp_path / "f.json", {"context": TEXT, "qas": asked}))
+    assert len(questions) == 4  # evaluation counts them all
     with caplog.at_level(logging.WARNING, "pyelmo"):
-        (kept,) = training_questions(found, 9)
+        (kept,) = training_questions(questions, 9)
     assert (kept.words, len(kept.passage.words)) == (("Who", "?"), 9)
     assert kept.passage.text == "In 1952 Ann, 5, moved to Paris"
     (record,) = caplog.records
@@ -125,8 +125,8 @@ def test_training_leaves_out_questions_without_an_answer_and_logs_it_once(tmp_pa
 
 
 def test_a_passage_within_the_limit_is_not_truncated(tmp_path):
-    found = read_questions(write(tmp_path / "f.json", {"context": TEXT, "qas": [question("Who?", "Ann")]}))
-    assert training_questions(found, 400)[0].passage is found[0].passage
+    questions = read_questions(write(tmp_path / "f.json", {"context": TEXT, "qas": [question("Who?", "Ann")]}))
+    assert training_questions(questions, 400)[0].passage is questions[0].passage
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,6 @@ from pyelmo.tasks.sentiment.data import Review, read_nsmc, read_sst
 TREES = "(3 (2 It) (4 (2 's) (4 lovely)))\n(2 (1 -LRB-) (2 so\\/so))\n(0 bad)\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="tiny.txt"):
-        path = tmp_path / name
-        path.write_text(text, "utf-8")
-        return path
-
-    return write
-
-
 def test_a_tree_is_its_sentence_and_the_label_of_its_root(write):
     assert read_sst(write(TREES)) == [Review(["It", "'s", "lovely"], 3), Review(["(", "so/so"], 2), Review(["bad"], 0)]
 
@@ -42,8 +32,8 @@ def test_phrases_are_examples_of_their_own(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "tiny.txt: holds no sentences"),
-        ("(3 good)\n\n", "tiny.txt, line 2: the tree does not end"),
+        ("", "tiny.data: holds no sentences"),
+        ("(3 good)\n\n", "tiny.data, line 2: the tree does not end"),
         ("(3 (2 It) (4 works)\n", "line 1: the tree does not end. Is the file complete?"),
         ("(3 good))\n", "line 1: not a tree such as .*, at '\\)'"),
         ("(3 good) (2 it)\n", "line 1: not a tree such as .*, at '\\(2 it\\)'"),

@@ -25,16 +25,6 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="tiny.conll"):
-        path = tmp_path / name
-        path.write_text(text, "utf-8")
-        return path
-
-    return write
-
-
 def test_propbank_gives_an_example_for_each_predicate(write):
     assert data.read_propbank(write(PROPBANK)) == EXAMPLES
 

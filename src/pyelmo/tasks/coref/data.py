@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.tasks.labels.columns import plain_word
 from pyelmo.text.lines import existing, numbered_lines
 from pyelmo.text.tokens import split_sentences
@@ -75,7 +76,6 @@ _BEGIN = re.compile(r"#\s*begin document\s*(?:\((?P<name>.*?)\)\s*;?\s*(?:part\s
 _END = re.compile(r"#\s*end document\s*")
 _MENTION = re.compile(r"\((?P<single>[^\s()|]+)\)|\((?P<opened>[^\s()|]+)|(?P<closed>[^\s()|]+)\)")
 _NOTHING = ("-", "_", "")
-_CHOOSE = "Choose the format with --set data.format=..."
 
 
 def read_documents(
@@ -174,9 +174,9 @@ class _OpenDocument:
         fewest, most = layout.columns
         if not fewest <= len(columns) <= most or (self.width and len(columns) != self.width):
             expected = self.width or (fewest if fewest == most else f"{fewest} or more")
-            raise FormatError(f"{where}: {len(columns)} columns, expected {expected}. {_CHOOSE}")
+            raise FormatError(f"{where}: {len(columns)} columns, expected {expected}. {CHOOSE_FORMAT}")
         if not (word := columns[layout.word] or layout.empty):
-            raise FormatError(f"{where}: no word in column {layout.word + 1} of {len(columns)}. {_CHOOSE}")
+            raise FormatError(f"{where}: no word in column {layout.word + 1} of {len(columns)}. {CHOOSE_FORMAT}")
         if not self.width:
             self.sentences.append([])
         self.width = len(columns)
@@ -191,7 +191,7 @@ class _OpenDocument:
         if cell in _NOTHING:
             return
         if _MENTION.sub("", cell).strip("|"):
-            raise FormatError(f"{where}: {cell!r} is not a mention such as (3), (3 or 3). {_CHOOSE}")
+            raise FormatError(f"{where}: {cell!r} is not a mention such as (3), (3 or 3). {CHOOSE_FORMAT}")
         for match in _MENTION.finditer(cell):
             single, opened, closed = match["single"], match["opened"], match["closed"]
             if not closed:
@@ -246,7 +246,7 @@ def _read_file(path: Path, format: str) -> Iterator[Document]:
                 columns[layout.word] = plain_word(columns[layout.word])
             document.add(columns, layout, where)
         elif not line.startswith("#"):
-            raise FormatError(f"{where}: a word before '#begin document'. {_CHOOSE}")
+            raise FormatError(f"{where}: a word before '#begin document'. {CHOOSE_FORMAT}")
     if document:
         raise FormatError(f"{document.where}: the document has no #end document. Is the file complete?")
 

@@ -87,7 +87,7 @@ class Scorer(nn.Module):
 
 
 class CorefNetwork(nn.Module):
-    """Ranks the antecedents of one document's spans; `extra` is the size E, or 0 without ELMo at the output."""
+    """The layers that rank the antecedents of one document's spans; `extra` is the size E, or 0 without that mix."""
 
     def __init__(
         self, inputs: int, *, extra: int = 0, genres: int = 1, hidden: int = 200, scorer: int = 150, depth: int = 2,

@@ -6,7 +6,7 @@ MUC, which counts links. A mention that an answer repeats counts once, in the fi
 The counts of documents add up. They are, for each metric in the order of METRICS, the numerators and denominators of
 precision and recall. `f1` and `mean_f1` turn sums of counts, for any number of resamples at once, into scores.
 
-K correct clusters, R clusters of the answer.
+K gold clusters (the key), R predicted clusters (the response).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FIELDS = tuple(f"{metric}_{part}" for metric in METRICS for part in PARTS)  # na
 _Clusters = list[frozenset[Hashable]]
 
 
-def count_clusters(wanted: Iterable[Iterable[Hashable]], given: Iterable[Iterable[Hashable]]) -> tuple[float, ...]:
+def count_clusters(gold: Iterable[Iterable[Hashable]], predicted: Iterable[Iterable[Hashable]]) -> tuple[float, ...]:
     """Return the counts of one document in the order of FIELDS. A mention is any hashable value: (start, end)."""
-    key, response = _distinct(wanted), _distinct(given)
+    key, response = _distinct(gold), _distinct(predicted)
     by_response, by_key = _cluster_numbers(response), _cluster_numbers(key)
     muc_p, muc_r = _links(response, by_key), _links(key, by_response)
     b3_p, b3_r = _shares(response, by_key), _shares(key, by_response)

@@ -112,7 +112,7 @@ def crop(example: Example, recipe: CorefRecipe, random: np.random.Generator) -> 
 
 
 class Ranker(nn.Module):
-    """Finds the clusters of one document."""
+    """The ranker of antecedents. A prediction is the clusters of one document."""
 
     def __init__(self, recipe: CorefRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()

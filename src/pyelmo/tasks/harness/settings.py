@@ -7,6 +7,8 @@ from typing import Literal
 
 from pyelmo.errors import ConfigError
 
+CHOOSE_FORMAT = "Choose the format with --set data.format=..."  # the advice of readers
+
 
 @dataclass(frozen=True, kw_only=True)
 class ElmoSettings:

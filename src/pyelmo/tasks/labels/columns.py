@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyelmo.errors import FormatError
+from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.text.lines import existing, numbered_lines
 
 # Treebanks escape brackets, quotation marks and a few other words.
@@ -59,8 +60,5 @@ def read_column(row: Row, number: int, what: str) -> str:
     columns = row.columns
     if not -len(columns) <= number < len(columns) or not columns[number]:
         position = number + 1 if number >= 0 else number
-        raise FormatError(
-            f"{row.where}: no {what} in column {position} of {len(columns)}. "
-            "Choose the format with --set data.format=..."
-        )
+        raise FormatError(f"{row.where}: no {what} in column {position} of {len(columns)}. {CHOOSE_FORMAT}")
     return columns[number]

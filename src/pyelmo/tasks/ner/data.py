@@ -16,6 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from pyelmo.errors import FormatError, InputError
+from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.tasks.labels.columns import read_column, read_rows
 from pyelmo.tasks.labels.spans import Span, convert, letters_of, split_label, to_labels, to_spans
 from pyelmo.text.lines import check_published, existing, numbered_lines
@@ -95,11 +96,7 @@ def _word_spans(entities: Iterable[Span], words: Sequence[TokenSpan]) -> list[Sp
     spans: list[Span] = []
     for start, end, name in entities:
         first = spans[-1].end if spans else 0
-        covered = [
-            number
-            for number, word in enumerate(words)
-            if number >= first and word.start < end and start < word.end
-        ]  # fmt: skip
+        covered = [n for n, word in enumerate(words) if n >= first and word.start < end and start < word.end]
         if covered:
             spans.append(Span(covered[0], covered[-1] + 1, name))
     return spans
@@ -114,8 +111,7 @@ def read_naver(path: str | Path) -> list[LabelledSentence]:
         words, names = text.split(" "), annotation.split(" ")
         if not tab or len(words) != len(names) or not all(words):
             raise FormatError(
-                f"{where}: expected words, a tab and a label for each word, found {line[:60]!r}. "
-                "Choose the format with --set data.format=..."
+                f"{where}: expected words, a tab and a label for each word, found {line[:60]!r}. {CHOOSE_FORMAT}"
             )
         labels = ["-".join(reversed(name.rsplit("-", 1))) for name in names]  # PER-B -> B-PER
         labels = [_checked_label(label, "bio", where) for label in labels]

@@ -14,7 +14,7 @@ from pyelmo.model.recurrent import BiLstm, Packing, VariationalDropout, mask_pac
 
 
 class TaggerNetwork(nn.Module):
-    """Computes the emissions of a `CRF`; `extra` is the size E, or 0 without ELMo at the output."""
+    """The layers that compute the emissions of a `CRF`; `extra` is the size E, or 0 without ELMo at the output."""
 
     def __init__(
         self, inputs: int, labels: int, *, hidden: tuple[int, int] = (200, 100), dropout: float = 0.5, extra: int = 0
@@ -29,7 +29,7 @@ class TaggerNetwork(nn.Module):
     def forward(
         self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None, packing: Packing | None = None
     ) -> Tensor:
-        """(B, T, D), mask (B, T), optionally (B, T, E) -> (B, T, K). Results at padding are meaningless."""
+        """Return emissions: (B, T, D), mask (B, T), optionally (B, T, E) -> (B, T, K), meaningless at padding."""
         packing = packing or mask_packing(mask)
         states = self.first(self.dropout(inputs), mask, packing)  # (B, T, 2 H1)
         states = self.second(self.dropout(states), mask, packing)  # (B, T, 2 H2)

@@ -65,7 +65,7 @@ def _bioul(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Tagger(nn.Module):
-    """Labels the words of sentences. The CRF uses BIOUL, which says more about spans; examples and answers use BIO."""
+    """The tagger of entities. The CRF uses BIOUL, which says more about spans; examples and predictions use BIO."""
 
     def __init__(self, recipe: NerRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pyelmo.errors import FormatError
+from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.text.lines import check_published, existing, numbered_lines
 from pyelmo.text.tokens import split_words
 
@@ -38,7 +39,6 @@ PUBLISHED = {
     "klue-nli-v1.1_dev.json": 3000, "xnli.dev.ko.tsv": 2490, "xnli.test.ko.tsv": 5010,
 }  # fmt: skip
 
-_CHOOSE = "Choose the format with --set data.format=..."
 _Record = tuple[str, Mapping[str, Any]]  # file and line for errors, and the fields
 
 
@@ -86,7 +86,7 @@ def _json_lines(path: Path) -> Iterator[_Record]:
         try:
             record = json.loads(line)
         except ValueError as error:
-            raise FormatError(f"{where}: not JSON ({error}). Every line must hold one object. {_CHOOSE}") from error
+            raise FormatError(f"{where}: not JSON ({error}). Every line must be an object. {CHOOSE_FORMAT}") from error
         yield where, _object(record, where)
 
 
@@ -96,7 +96,7 @@ def _json_list(path: Path) -> Iterator[_Record]:
     except ValueError as error:
         raise FormatError(f"{path}: not JSON ({error}). Is the copy complete?") from error
     if not isinstance(records, list):
-        raise FormatError(f"{path}: expected a list of pairs, found {type(records).__name__}. {_CHOOSE}")
+        raise FormatError(f"{path}: expected a list of pairs, found {type(records).__name__}. {CHOOSE_FORMAT}")
     for number, record in enumerate(records, 1):
         where = f"{path}, pair {number}"
         yield where, _object(record, where)
@@ -104,7 +104,7 @@ def _json_list(path: Path) -> Iterator[_Record]:
 
 def _object(record: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(record, dict):
-        raise FormatError(f"{where}: expected a JSON object, found {str(record)[:40]!r}. {_CHOOSE}")
+        raise FormatError(f"{where}: expected a JSON object, found {str(record)[:40]!r}. {CHOOSE_FORMAT}")
     return record
 
 
@@ -117,7 +117,7 @@ def _commas(path: Path) -> Iterator[_Record]:
     try:
         yield from _columns(path, ((lines.line_num, row) for row in lines))
     except csv.Error as error:
-        raise FormatError(f"{path}, line {lines.line_num}: not a CSV table ({error}). {_CHOOSE}") from error
+        raise FormatError(f"{path}, line {lines.line_num}: not a CSV table ({error}). {CHOOSE_FORMAT}") from error
 
 
 def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -140,7 +140,7 @@ def _columns(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[_Rec
             continue
         where = f"{path}, line {number}"
         if len(row) != len(header):
-            raise FormatError(f"{where}: {len(row)} columns, but the header has {len(header)}. {_CHOOSE}")
+            raise FormatError(f"{where}: {len(row)} columns, but the header has {len(header)}. {CHOOSE_FORMAT}")
         yield where, dict(zip(header, row, strict=True))
 
 
@@ -167,7 +167,7 @@ def _field(record: Mapping[str, Any], names: tuple[str, ...], where: str) -> str
                 raise FormatError(f"{where}: field {name!r} is {record[name]!r}, expected a string. Correct the file.")
             return str(record[name])
     alternatives = " or ".join(map(repr, names))
-    raise FormatError(f"{where}: no field {alternatives} (fields: {', '.join(record) or 'none'}). {_CHOOSE}")
+    raise FormatError(f"{where}: no field {alternatives} (fields: {', '.join(record) or 'none'}). {CHOOSE_FORMAT}")
 
 
 _RECORDS = {"jsonl": _json_lines, "json": _json_list, "tsv": _tabs, "csv": _commas, "lines": _parallel_files}

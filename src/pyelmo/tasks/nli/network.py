@@ -18,7 +18,7 @@ from pyelmo.model.recurrent import BiLstm, Packing, VariationalDropout, mask_pac
 
 
 class EsimNetwork(nn.Module):
-    """Scores the labels of pairs; `extra` is the size E, or 0 without ELMo after the first LSTM."""
+    """The layers that score the labels of pairs; `extra` is the size E, or 0 without ELMo after the first LSTM."""
 
     def __init__(self, inputs: int, classes: int, *, hidden: int = 300, dropout: float = 0.5, extra: int = 0) -> None:
         super().__init__()
@@ -39,9 +39,9 @@ class EsimNetwork(nn.Module):
         first_extra: Tensor | None = None, second_extra: Tensor | None = None,
         first_packing: Packing | None = None, second_packing: Packing | None = None,
     ) -> Tensor:  # fmt: skip
-        """(B, T, D), (B, T), (B, S, D), (B, S), optionally (B, T, E) and (B, S, E) -> (B, K).
+        """Return scores of labels. Every text must have at least one word.
 
-        Every text must have at least one word.
+        (B, T, D), (B, T), (B, S, D), (B, S), optionally (B, T, E) and (B, S, E) -> (B, K).
         """
         first_packing = first_packing or mask_packing(first_mask)
         second_packing = second_packing or mask_packing(second_mask)
@@ -62,7 +62,7 @@ class EsimNetwork(nn.Module):
         return torch.cat([states, self.column_dropout(extra.masked_fill(~mask.unsqueeze(2), 0.0))], 2)
 
     def _compose(self, own: Tensor, mask: Tensor, attended: Tensor, packing: Packing) -> Tensor:
-        """The paper's local inference, composition and pooling: (B, T, W), (B, T), (B, T, W) -> (B, 4H)."""
+        """Apply the paper's local inference, composition and pooling: (B, T, W), (B, T), (B, T, W) -> (B, 4H)."""
         local = self.projection(torch.cat([own, attended, own - attended, own * attended], 2))  # (B, T, H)
         states = self.composition(self.column_dropout(local), mask, packing)  # (B, T, 2H)
         maximum = states.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(1)

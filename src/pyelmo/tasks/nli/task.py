@@ -41,7 +41,7 @@ def read(path: Path, data: NliDataSettings, training: bool) -> list[Example]:
 
 
 class Entailment(classification.OneLabelModule):
-    """Chooses one label for each premise and hypothesis."""
+    """The classifier of pairs of a premise and a hypothesis."""
 
     def __init__(self, recipe: NliRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()

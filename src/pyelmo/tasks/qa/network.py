@@ -40,7 +40,7 @@ class BoundaryScores(NamedTuple):
 
 
 class QaNetwork(nn.Module):
-    """Scores the bounds of answers; `extra` is the size E, or 0 without ELMo after the first GRU."""
+    """The layers that score the bounds of answers; `extra` is the size E, or 0 without ELMo after the first GRU."""
 
     def __init__(self, inputs: int, *, hidden: int = 90, dropout: float = 0.2, extra: int = 0) -> None:
         super().__init__()

@@ -39,29 +39,29 @@ def korquad_words(text: str) -> list[str]:
     return text.translate(_KOREAN_QUOTES).lower().translate(_NO_PUNCTUATION).split()
 
 
-def _score_squad(given: str, wanted: str) -> AnswerScore:
-    given_words, wanted_words = squad_words(given), squad_words(wanted)
-    return AnswerScore(float(given_words == wanted_words), _overlap(given_words, wanted_words))
+def _score_squad(answer: str, gold: str) -> AnswerScore:
+    answer_words, gold_words = squad_words(answer), squad_words(gold)
+    return AnswerScore(float(answer_words == gold_words), _overlap(answer_words, gold_words))
 
 
-def _score_korquad(given: str, wanted: str) -> AnswerScore:
-    given_words, wanted_words = korquad_words(given), korquad_words(wanted)
-    return AnswerScore(float(given_words == wanted_words), _overlap("".join(given_words), "".join(wanted_words)))
+def _score_korquad(answer: str, gold: str) -> AnswerScore:
+    answer_words, gold_words = korquad_words(answer), korquad_words(gold)
+    return AnswerScore(float(answer_words == gold_words), _overlap("".join(answer_words), "".join(gold_words)))
 
 
 _SCORERS: dict[str, Callable[[str, str], AnswerScore]] = {"squad": _score_squad, "korquad": _score_korquad}
 
 
-def score_answer(given: str, wanted: Iterable[str], scheme: str = "squad") -> AnswerScore:
+def score_answer(answer: str, gold: Iterable[str], scheme: str = "squad") -> AnswerScore:
     """Return the best exact match and the best F1 against the correct answers; 0 if there are none."""
     if scheme not in _SCORERS:
         raise InputError(f"unknown scoring scheme {scheme!r}. Choose one of {', '.join(_SCORERS)}.")
-    scores = [_SCORERS[scheme](given, answer) for answer in wanted]
+    scores = [_SCORERS[scheme](answer, correct) for correct in gold]
     exact = max((score.exact for score in scores), default=0.0)
     return AnswerScore(exact, max((score.f1 for score in scores), default=0.0))
 
 
-def _overlap(given: Sequence[str], wanted: Sequence[str]) -> float:
+def _overlap(answer: Sequence[str], gold: Sequence[str]) -> float:
     """Return the F1 of two multisets; it is 0 for two empty ones, as in the official scorers."""
-    same = sum((Counter(given) & Counter(wanted)).values())
-    return 2 * same / (len(given) + len(wanted)) if same else 0.0
+    same = sum((Counter(answer) & Counter(gold)).values())
+    return 2 * same / (len(answer) + len(gold)) if same else 0.0

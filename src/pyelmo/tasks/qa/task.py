@@ -100,7 +100,7 @@ def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
 
 
 class Reader(nn.Module):
-    """Answers questions with a span of the passage: its text and the character at which it starts."""
+    """The reader of passages. A prediction is the text of the answer and the character at which it starts."""
 
     def __init__(self, recipe: QaRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyelmo.errors import FormatError
+from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.tasks.labels.columns import plain_word
 from pyelmo.text.lines import check_published, existing, numbered_lines
 from pyelmo.text.tokens import split_words
@@ -65,8 +66,7 @@ def _parse_tree(line: str, where: str) -> list[Review]:
         closes_nothing = closed and (not opened or opened[-1][1] == len(words))
         if other or after_the_end or closes_nothing or (word and not opened):
             raise FormatError(
-                f"{where}: not a tree such as (3 (2 It) (4 works)), at {line[match.start() :][:30]!r}. "
-                "Choose the format with --set data.format=..."
+                f"{where}: not a tree such as (3 (2 It) (4 works)), at {line[match.start() :][:30]!r}. {CHOOSE_FORMAT}"
             )
         if label:
             opened.append((int(label), len(words)))
@@ -95,10 +95,7 @@ def read_nsmc(path: str | Path, language: str = "ko", *, tokenised: bool = False
             continue
         if number == 1 or len(columns) != 3 or columns[2] not in ("0", "1"):
             expected = "the header id, document, label" if number == 1 else "an id, a text and 0 or 1"
-            raise FormatError(
-                f"{path}, line {number}: expected {expected}, found {line[:60]!r}. "
-                "Choose the format with --set data.format=..."
-            )
+            raise FormatError(f"{path}, line {number}: expected {expected}, found {line[:60]!r}. {CHOOSE_FORMAT}")
         words = columns[1].split() if tokenised else split_words(columns[1], language)
         reviews.append(Review(words, int(columns[2])))
     check_published(path, len(reviews), PUBLISHED.get(Path(path).name), "reviews")

@@ -23,7 +23,7 @@ MAXOUT = 4  # linear functions of a maxout unit
 
 
 class BcnNetwork(nn.Module):
-    """Scores the classes of texts; `extra` is the size E, or 0 without ELMo at the output."""
+    """The layers that score the classes of texts; `extra` is the size E, or 0 without ELMo at the output."""
 
     def __init__(
         self, inputs: int, classes: int, *, hidden: int = 300, dropout: float = 0.2, input_dropout: float = 0.5,
@@ -47,7 +47,7 @@ class BcnNetwork(nn.Module):
     def forward(
         self, inputs: Tensor, mask: Tensor, extra: Tensor | None = None, packing: Packing | None = None
     ) -> Tensor:
-        """(B, T, D), mask (B, T), optionally (B, T, E) -> (B, K). A text without words is read as one zero vector."""
+        """Return scores: (B, T, D), mask (B, T), optionally (B, T, E) -> (B, K). An empty text is a zero vector."""
         words = mask
         mask = torch.cat([words[:, :1] | ~words.any(1, keepdim=True), words[:, 1:]], 1)
         packing = packing or mask_packing(mask)

@@ -47,7 +47,7 @@ def read(path: Path, data: SentimentDataSettings, training: bool) -> list[Exampl
 
 
 class Classifier(classification.OneLabelModule):
-    """Chooses one label for each review."""
+    """The classifier of reviews."""
 
     def __init__(self, recipe: SentimentRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyelmo.errors import FormatError
+from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.tasks.labels.columns import Row, plain_word, read_column, read_rows
 from pyelmo.tasks.labels.spans import Span, to_labels
 from pyelmo.text.lines import check_published
@@ -86,7 +87,7 @@ def _examples(
         if len(cells) != len(positions):
             raise FormatError(
                 f"{row.where}: {len(cells)} columns of arguments in a sentence of {len(positions)} predicates. "
-                "Choose the format with --set data.format=..."
+                f"{CHOOSE_FORMAT}"
             )
     for number, marked in enumerate(positions):
         spans = _argument_spans(rows, [cells[number] for cells in arguments])
@@ -103,8 +104,7 @@ def _argument_spans(rows: Sequence[Row], cells: Sequence[str]) -> list[Span]:
         match = _ARGUMENT.fullmatch(cell)
         if match is None:
             raise FormatError(
-                f"{row.where}: {cell!r} is not an argument. Expected (LABEL*, *, *) or (LABEL*). "
-                "Choose the format with --set data.format=..."
+                f"{row.where}: {cell!r} is not an argument such as (LABEL*, *, *) or (LABEL*). {CHOOSE_FORMAT}"
             )
         if match["label"]:
             if label:

@@ -18,7 +18,7 @@ from pyelmo.tasks.labels.crf import allowed_transitions, viterbi
 
 
 class SrlNetwork(nn.Module):
-    """Scores the BIO labels of one predicate's arguments; `extra` is the size E, or 0 without ELMo at the output."""
+    """The layers that score the labels of a predicate's arguments; `extra` is the size E, or 0 without that mix."""
 
     allowed: Tensor
 
@@ -41,9 +41,9 @@ class SrlNetwork(nn.Module):
         self.register_buffer("allowed", allowed_transitions(labels, "bio"), persistent=False)
 
     def forward(self, inputs: Tensor, predicates: Tensor, mask: Tensor, extra: Tensor | None = None) -> Tensor:
-        """(B, T, D), positions of the predicates (B,), mask (B, T), optionally (B, T, E) -> (B, T, K).
+        """Return scores of labels, which are meaningless at padding.
 
-        Results at padding are meaningless.
+        Inputs (B, T, D), positions of the predicates (B,), mask (B, T), optionally (B, T, E) -> (B, T, K).
         """
         positions = torch.arange(inputs.shape[1], device=inputs.device)
         flags = self.flag((positions == predicates.unsqueeze(1)).long())  # (B, T, F)

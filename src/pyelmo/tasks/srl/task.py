@@ -63,7 +63,7 @@ def read(path: Path, data: SrlDataSettings, training: bool) -> list[Example]:
         sentences = read_conll2012(path)
     else:
         sentences = read_propbank(path)
-    return [Example((tuple(each.words),), tuple(each.labels), each.predicate) for each in sentences]
+    return [Example((tuple(item.words),), tuple(item.labels), item.predicate) for item in sentences]
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
@@ -78,7 +78,7 @@ def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
 
 
 class Labeller(nn.Module):
-    """Labels the arguments of the predicate whose position is each example's `metadata`."""
+    """The labeller of one predicate's arguments; the predicate's position is the `metadata` of each example."""
 
     def __init__(self, recipe: SrlRecipe, sizes: InputSizes, vocabularies: Vocabularies) -> None:
         super().__init__()
