@@ -1,7 +1,7 @@
-"""The command `elmo`: verbs, data on stdout, progress on stderr, one line for an error.
+"""The command `elmo`: data on stdout, progress on stderr, one line for an error.
 
-Each verb is a module with `HELP`, `EXAMPLE`, `add_arguments(parser)` and `run(args)`; nothing heavy is imported before
-`run`, so that --help is instant.
+Each command is a module with `HELP` (one sentence) and `EXAMPLE`. A command with several actions also has `ACTIONS`;
+any other has `add_arguments(parser)` and `run(args)`. Heavy imports stay inside `run`, so that --help is instant.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import threading
 from collections.abc import Sequence
 
 from pyelmo import __version__
+from pyelmo.cli.actions import add_actions
 from pyelmo.errors import GPU_FULL, PyelmoError
 
-NOTHING = "nothing was changed"  # by a command that was stopped and says nothing else
-# The folder of each group of verbs, its title in `elmo --help`, and its verbs.
+NOTHING = "nothing was changed"  # said of an interrupted command that says nothing else
+# For each folder of commands: the title of the group in `elmo --help`, and the commands.
 GROUPS = {
     "use": ("use a model", ("embed", "predict", "score", "explore", "neighbours")),
     "files": ("model files", ("models", "inspect", "convert")),
@@ -37,35 +38,44 @@ def build_parser() -> argparse.ArgumentParser:
         description="ELMo: contextual word vectors from a bidirectional language model.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"pyelmo {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, help="one of those listed below")
+    parser.add_argument(
+        "--version", action="version", version=f"pyelmo {__version__}", help="show the version and exit"
+    )
+    commands = parser.add_subparsers(
+        dest="verb", metavar="COMMAND", required=True, title="command", help="one of the commands listed below"
+    )
     lines: list[str] = []
     for folder, (title, names) in GROUPS.items():
-        lines += ["", f"{title}:"]
+        lines += [f"{title}:"]
         for name in names:
             module = importlib.import_module(f"pyelmo.cli.{folder}.{name}")
-            verb = verbs.add_parser(name, description=module.HELP, epilog=f"example: {module.EXAMPLE}")
-            module.add_arguments(verb)
-            verb.set_defaults(run=module.run)
+            command = commands.add_parser(name, description=module.HELP, epilog=f"example: {module.EXAMPLE}")
+            if hasattr(module, "ACTIONS"):
+                add_actions(command, module.ACTIONS)
+            else:
+                module.add_arguments(command)
+                command.set_defaults(run=module.run)
             lines += textwrap.wrap(module.HELP, 96, initial_indent=f"  {name:12}", subsequent_indent=" " * 14)
+        lines += [""]
     example = "example: elmo embed sentences.txt -o vectors.hdf5 --model en"
-    parser.epilog = "\n".join([*lines[1:], "", "`elmo VERB --help` describes a verb and its options.", example])
+    parser.epilog = "\n".join([*lines, "`elmo COMMAND --help` describes a command and its options.", example])
     return parser
 
 
-# Torch is some 300,000 objects, none of them garbage: to look through them again and again while they come in, and once
-# more at the end, takes a quarter of the time of a short command.
+# Importing torch creates some 300,000 objects that are never garbage. Collecting less often, and not at all at exit,
+# saves a quarter of the time of a short command.
 GARBAGE_AFTER = 50_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    if arguments is not None:  # a caller's process, with a collector of its own
-        return _run(arguments)
+    """Run the command and return its exit status; `arguments` are those of the process unless a caller passes some."""
+    if arguments is not None:
+        return _run(arguments)  # the collector of the caller's process stays as it is
     gc.set_threshold(GARBAGE_AFTER)
     try:
         return _run(None)
     finally:
-        if "triton" not in sys.modules:  # which takes what is frozen for leaks, and says so at length
+        if "triton" not in sys.modules:  # Triton reports frozen objects as leaks
             gc.freeze()
 
 
@@ -82,23 +92,25 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt as stop:
         return _fail(f"interrupted; {str(stop) or NOTHING}", 130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more: no second complaint
+        # Python flushes stdout at exit: without a reader that would fail a second time.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except MemoryError:
-        return _fail("out of memory; try a smaller --batch-size")
+        return _fail("out of memory. Use a smaller --batch-size")
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except Exception as error:
-        if type(error).__name__ == "OutOfMemoryError":  # torch's, which may never have been imported
-            return _fail("the GPU's memory is full; try smaller batches, or fewer processes on it", GPU_FULL)
+        if type(error).__name__ == "OutOfMemoryError":  # torch's class, known by name because torch may not be imported
+            return _fail("out of GPU memory. Use a smaller batch, or fewer processes on this GPU", GPU_FULL)
         if os.environ.get("ELMO_DEBUG"):
             raise
-        return _fail(f"a bug in pyelmo: {type(error).__name__}: {error} (ELMO_DEBUG=1 shows where)", 70)
+        message = f"{type(error).__name__}: {error}"
+        return _fail(f"internal error, a bug in pyelmo: {message}. Set ELMO_DEBUG=1 to see the traceback", 70)
     return 0
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM unwinds like Ctrl-C, so that no half-written part stays behind."""
+    """SIGTERM, raised like Ctrl-C so that no partly written file is left behind."""
 
 
 def _terminate(number: int, frame: object) -> None:

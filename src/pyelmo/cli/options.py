@@ -1,31 +1,191 @@
-"""What several verbs share: which model, how its text is split, and actions of a verb."""
+"""The options that several commands share: each is written once, so that it has one name and one meaning everywhere.
+
+Every `add_...` function adds one option, or a group that belongs together, to the parser of a command.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-# What an action does in a line, what adds its arguments, and what runs it.
-Action = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]
+from pyelmo.errors import InputError
+
+if TYPE_CHECKING:
+    from pyelmo.embed.embedder import Embedder
+
+MODEL = "bundled model (en, ko), checkpoint file or folder, or Hugging Face Hub id"
+# An encoder is anything that gives vectors to words; see pyelmo.encoders.registry.
+ENCODER = "a model as for `elmo embed`, a file of static vectors, cove:WEIGHTS+VECTORS or transformers:NAME"
+SOFTMAX_MODEL = f"{MODEL}; it must have a softmax"
 
 
-def add_actions(parser: argparse.ArgumentParser, actions: Mapping[str, Action], examples: Mapping[str, str]) -> None:
-    """A parser for each action of a verb; `args.act` runs the one that was chosen."""
-    parsers = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (summary, add, run) in actions.items():
-        action = parsers.add_parser(name, help=summary, description=summary, epilog=f"example: {examples[name]}")
-        action.set_defaults(act=run)
-        add(action)
+def add_model(parser: argparse.ArgumentParser, text: str = MODEL, *, default: str | None = None) -> None:
+    """Add --model, which is required unless it has a default."""
+    text = f"{text} (default: {default})" if default else text
+    parser.add_argument("--model", "-m", metavar="MODEL", default=default, required=default is None, help=text)
 
 
 def add_model_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--options", metavar="JSON", help="options.json, where it is not beside the weights")
     parser.add_argument(
-        "--vocab", metavar="FILE", help="the vocabulary, one word a line, where the model has none with it"
+        "--options", metavar="FILE", help="options.json of an AllenNLP model (default: the one beside the weights)"
+    )
+    parser.add_argument(
+        "--vocab", metavar="FILE", help="vocabulary of the model, one word per line (default: the model's own)"
     )
 
 
-def add_language(parser: argparse.ArgumentParser) -> None:
+def add_language(
+    parser: argparse.ArgumentParser,
+    *,
+    default: str | None = None,
+    otherwise: str = "the model's language, else general",
+    choices: Sequence[str] | None = None,
+) -> None:
+    """Add --language; `otherwise` describes what a missing language stands for."""
+    text = f"tokenisation rules: en, ko, ko-morph or general (default: {default or otherwise})"
+    parser.add_argument("--language", metavar="LANG", default=default, choices=choices, help=text)
+
+
+def add_tokenised(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--language", help="how text is split: en, ko, ko-morph, general (default: as the model's text, else general)"
+        "--tokenised", "--tokenized", action="store_true",
+        help="read one sentence per line, with its words already separated by spaces",
+    )  # fmt: skip
+
+
+def add_column(parser: argparse.ArgumentParser, files: str, *, default: str | None = None) -> None:
+    text = default or "the first of tokens, sentence and text that exists"
+    parser.add_argument(
+        "--column", metavar="NAME", default=default, help=f"column with the text in {files} files (default: {text})"
     )
+
+
+def add_layers(parser: argparse.ArgumentParser, *, default: str, choices: str) -> None:
+    parser.add_argument(
+        "--layers", metavar="LAYERS", default=default, help=f"layers to use: {choices} (default: {default})"
+    )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="DEVICE", default="auto",
+        help="device to compute on: auto (a GPU if there is one, else the CPU), cpu, cuda or cuda:1 (default: auto)",
+    )  # fmt: skip
+
+
+def add_precision(parser: argparse.ArgumentParser, choices: Sequence[str] = ("float32", "int8", "bfloat16")) -> None:
+    notes = {"int8": "int8 (CPU only)", "bfloat16": "bfloat16 (GPU only)"}
+    faster = " and ".join(notes[name] for name in choices if name in notes)
+    parser.add_argument(
+        "--precision",
+        choices=choices,
+        default="float32",
+        help=f"number format to compute in; {faster} may be faster (default: float32)",
+    )
+
+
+def add_batch_size(parser: argparse.ArgumentParser, what: str = "sentences", *, default: int | None = None) -> None:
+    text = default or "depends on the length of the sentences"
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", default=default,
+        help=f"maximum number of {what} in a batch; affects only speed and memory (default: {text})",
+    )  # fmt: skip
+
+
+def add_threads(
+    parser: argparse.ArgumentParser, *, default: int | None = None, otherwise: str = "all cores", note: str = ""
+) -> None:
+    parser.add_argument(
+        "--threads", type=int, metavar="N", default=default,
+        help=f"number of CPU threads per process{note} (default: {default or otherwise})",
+    )  # fmt: skip
+
+
+def add_workers(parser: argparse.ArgumentParser, note: str = "") -> None:
+    parser.add_argument("--workers", type=int, metavar="N", default=1, help=f"number of processes{note} (default: 1)")
+
+
+def add_recipe(parser: argparse.ArgumentParser, known: str, *, default: str | None, otherwise: str = "") -> None:
+    """Add --recipe and --set; `known` lists the names of bundled recipes."""
+    parser.add_argument(
+        "--recipe", metavar="RECIPE", default=default,
+        help=f"TOML file, or name of a bundled recipe: {known} (default: {default or otherwise})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[],
+        help="change a setting of the recipe, such as training.lr=0.1; may be repeated (default: no change)",
+    )  # fmt: skip
+
+
+def add_seed(parser: argparse.ArgumentParser, *, default: int) -> None:
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=default, help=f"seed of the random numbers (default: {default})"
+    )
+
+
+def add_tensorboard(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tensorboard", action="store_true", help="also write TensorBoard logs (needs the extra tensorboard)"
+    )
+
+
+def add_count(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "-k", "--count", type=int, metavar="N", default=10, help=f"number of {what} to print (default: 10)"
+    )
+
+
+def add_force(parser: argparse.ArgumentParser, text: str = "replace the output if it exists") -> None:
+    parser.add_argument("--force", action="store_true", help=text)
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", "-q", action="store_true", help="do not show progress")
+
+
+def add_json(parser: argparse.ArgumentParser, text: str = "print JSON instead of text") -> None:
+    parser.add_argument("--json", action="store_true", help=text)
+
+
+def parse_layers(text: str) -> str | int | list[float]:
+    """Return the value of --layers as the library takes it: a name, an index, or the weights of a mix."""
+    if "," in text:
+        try:
+            return [float(weight) for weight in text.split(",")]
+        except ValueError:
+            raise InputError(
+                f"--layers {text}: the weights of a mix must be numbers with commas between them, such as 0.2,0.3,0.5"
+            ) from None
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def choose_device(device: str, precision: str = "float32") -> str:
+    """Return the device to compute on, with `auto` resolved: a GPU if there is one that computes in this precision."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() and precision != "int8" else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise InputError(f"--device {device}: unknown device. Use auto, cpu, cuda or cuda:1") from None
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"--device {device}: no CUDA GPU is available. Use --device auto or cpu")
+    return device
+
+
+def check_at_least(option: str, value: int | None, minimum: int) -> None:
+    if value is not None and value < minimum:
+        raise InputError(f"{option} {value}: must be at least {minimum}")
+
+
+def load_embedder(args: argparse.Namespace) -> Embedder:
+    """Load the model that the command names, with its --options, --vocab, --language and --device."""
+    from pyelmo.embed.embedder import load
+
+    device = choose_device(args.device)
+    return load(args.model, options=args.options, vocab=args.vocab, device=device, language=args.language)

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from pyelmo.cli.options import add_model_files
+from pyelmo.cli import options
+from pyelmo.cli.messages import say
 from pyelmo.text.tokens import LANGUAGES
 
-HELP = "read any ELMo checkpoint and write it in another format"
-EXAMPLE = "elmo convert options_and_weights/ my-model"
+HELP = "Convert an ELMo checkpoint of any known format to pyelmo's or AllenNLP's."
+EXAMPLE = "elmo convert en my-model --to allennlp"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SRC", help="a folder, a file, a name in the box or a Hub id")
+    parser.add_argument("source", metavar="MODEL", help=options.MODEL)
     parser.add_argument(
-        "target",
-        metavar="DST",
-        help="a new folder; a name ending in .hdf5 gets AllenNLP's weights, with its options beside",
-    )
+        "target", metavar="OUT",
+        help="folder to write; a name that ends in .hdf5 is a file of AllenNLP's weights, with its options beside it",
+    )  # fmt: skip
     parser.add_argument(
         "--to", choices=("pyelmo", "allennlp"), default="pyelmo",
-        help="pyelmo (config.json, model.safetensors) or allennlp (options.json, weights.hdf5); default: pyelmo",
+        help="format to write: pyelmo (config.json, model.safetensors) or allennlp (options.json, weights.hdf5) "
+        "(default: pyelmo)",
     )  # fmt: skip
     parser.add_argument(
         "--precision", choices=("float32", "int8"), default="float32",
-        help="int8: a quarter of the size, for pyelmo's format (default: float32)",
+        help="number format of the weights: int8 makes pyelmo's format four times smaller (default: float32)",
     )  # fmt: skip
     parser.add_argument(
         "--vocab-size", type=int, metavar="N",
-        help="predict only the first N words of the vocabulary, marks counted in; no vector changes (default: all)",
+        help="number of words that the model predicts, the special tokens included; vectors do not change (default: all)",
     )  # fmt: skip
-    parser.add_argument(
-        "--language", choices=LANGUAGES, help="the one whose rules split the model's text, where SRC does not say it"
-    )
-    add_model_files(parser)
-    parser.add_argument("--force", action="store_true", help="replace DST if it exists")
+    options.add_language(parser, otherwise="the one that the model names", choices=LANGUAGES)
+    options.add_model_files(parser)
+    options.add_force(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -53,4 +51,4 @@ def run(args: argparse.Namespace) -> None:
     if args.language is not None:
         model = replace(model, language=args.language)
     resolve.write(model, args.target, format=args.to, precision=args.precision, force=args.force)
-    print(f"{args.target}: written from {model.source} ({model.format})", file=sys.stderr)
+    say(f"{args.target}: written from {model.source} ({model.format})")

@@ -1,4 +1,4 @@
-"""elmo inspect: what a checkpoint is."""
+"""elmo inspect: a description of a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import argparse
 import json
 from typing import Any
 
-from pyelmo.cli.options import add_model_files
+from pyelmo.cli import options
 
-HELP = "say what a checkpoint is: format, language, sizes, parameters, layers, vocabulary"
+HELP = "Describe a checkpoint: format, language, sizes, parameters, layers and vocabulary."
 EXAMPLE = "elmo inspect en --json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SRC", help="a folder, a file, a name in the box or a Hub id")
-    add_model_files(parser)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("source", metavar="MODEL", help=options.MODEL)
+    options.add_model_files(parser)
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:

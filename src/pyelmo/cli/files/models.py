@@ -1,17 +1,21 @@
-"""elmo models: what is in the box."""
+"""elmo models: the bundled models."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-HELP = "list the models that come with pyelmo, or print the card of one"
+from pyelmo.cli import options
+
+HELP = "List the bundled models, or print the model card of one."
 EXAMPLE = "elmo models en"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="print this model's card")
-    parser.add_argument("--json", action="store_true", help="the list, for programs")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="name of the model whose card is printed (default: list all models)"
+    )
+    options.add_json(parser, "print the list as JSON")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -20,11 +24,11 @@ def run(args: argparse.Namespace) -> None:
     if args.name is not None:
         print(bundled.card(args.name).rstrip("\n"))
         return
-    found = bundled.models()
+    models = bundled.models()
     if args.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(models, indent=1))
         return
-    for model in found:
+    for model in models:
         print(
             f"{model['name']:8}  language {model['language']}  {model['bytes'] / 2**20:.1f} MiB  "
             f"{model['layers']} layers x {model['dim']}  {model['predicts_words']:,} words  {model['licence']}"

@@ -10,24 +10,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyelmo.cli.options import add_model_files
+from pyelmo.cli import options
 from pyelmo.text.lines import open_text, read_lines
 
-HELP = "measure this machine: words/s by batch and precision, latency, memory, share of the arithmetic limit"
-EXAMPLE = "elmo bench MODEL --threads 1 --seconds 0.1 --json"
+HELP = "Measure how fast this machine embeds text: words per second by batch and precision, latency and memory."
+EXAMPLE = "elmo bench en --threads 1 --seconds 0.1 --json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="without one, random weights are measured")
-    add_model_files(parser)
-    parser.add_argument("--size", choices=("small", "original"), default="small", help="of the random weights")
     parser.add_argument(
-        "--text", metavar="FILE", help="one sentence a line, 512 at most; - is stdin. Default: built in"
+        "model", metavar="MODEL", nargs="?", help=f"{options.MODEL} (default: a model of random weights)"
     )
-    parser.add_argument("--threads", type=int, help="default: as many as torch takes")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: cpu)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each speed is measured (default: 2)")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    options.add_model_files(parser)
+    parser.add_argument(
+        "--size", choices=("small", "original"), default="small", help="size of the random model (default: small)"
+    )
+    parser.add_argument(
+        "--text", metavar="FILE",
+        help="text file with one sentence per line, of which 512 are used; - is stdin (default: built-in sentences)",
+    )  # fmt: skip
+    options.add_threads(parser)
+    options.add_device(parser)
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", default=2.0, help="duration of each measurement (default: 2)"
+    )
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -39,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
         if args.model is None:
             random_model(args.size).save(source)
         measured = bench(
-            source, sentences, device=args.device, threads=args.threads, seconds=args.seconds,
+            source, sentences, device=options.choose_device(args.device), threads=args.threads, seconds=args.seconds,
             options=args.options, vocab=args.vocab,
         )  # fmt: skip
     name = args.model or f"random weights, {args.size} size"
@@ -48,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def read_sentences(path: str) -> list[list[str]]:
-    """The first sentences of a text, split into words."""
+    """Return the first sentences of a text, split into words."""
     from pyelmo.embed.bench import SENTENCES
     from pyelmo.text.tokens import split_words
 
@@ -58,12 +65,12 @@ def read_sentences(path: str) -> list[list[str]]:
 
 
 def table(facts: dict[str, Any]) -> Iterator[str]:
-    """The lines of the report."""
+    """Yield the lines of the report."""
     for name in ("model", "text", "device"):
         yield f"{name}: {facts[name]}"
     yield f"threads: {facts['threads']}, instructions: {facts['instructions']}"
     yield f"sentences: {facts['sentences']:,}, words: {facts['words']:,}, distinct: {facts['distinct_words']:,}"
-    yield f"arithmetic: {facts['mflop_per_token']:.1f} MFLOP a token, {facts['mflop_per_new_word']:.1f} a new word"
+    yield f"arithmetic: {facts['mflop_per_token']:.1f} MFLOP per token, {facts['mflop_per_new_word']:.1f} per new word"
     yield ""
     yield "precision  batch    words    words/s    GOP/s  of the limit"
     for precision, measured in facts["precisions"].items():
@@ -72,7 +79,7 @@ def table(facts: dict[str, Any]) -> Iterator[str]:
                 f"{precision:9}  {row['batch']!s:7}  {row['words']:5} {row['words_per_s']:10,.0f} {row['gflops']:8.1f}"
                 f" {row['share_of_limit']:13.0%}"
             )
-    yield "limit: a large product in float32, for int8 too (bfloat16 for bfloat16)"
+    yield "limit: speed of a large matrix product in float32 (in bfloat16 for bfloat16)"
     yield ""
     yield "precision  20 words, ms: median     p99  peak memory    load  limit, GFLOP/s"
     for precision, measured in facts["precisions"].items():

@@ -7,35 +7,33 @@ import json
 import sys
 from collections.abc import Iterator
 
-from pyelmo.cli.options import add_language, add_model_files
+from pyelmo.cli import options
 from pyelmo.text.lines import open_text, read_lines
 
-HELP = "give the perplexity of a text, forward, backward and average, with the full softmax"
-EXAMPLE = "elmo evaluate LM text.txt --json"
+HELP = "Measure the perplexity of a text with the full softmax: forward, backward and average."
+EXAMPLE = "elmo evaluate en text.txt --json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_reading(parser, "a paragraph a line, a blank line between documents; - is stdin")
+    parser.add_argument("model", metavar="MODEL", help=options.SOFTMAX_MODEL)
+    parser.add_argument(
+        "text", metavar="TEXT",
+        help="text file with one paragraph per line and a blank line between documents; - is stdin",
+    )  # fmt: skip
+    options.add_model_files(parser)
+    options.add_language(parser)
+    options.add_tokenised(parser)
+    options.add_device(parser)
     parser.add_argument(
         "--context", choices=("document", "sentence"), default="document",
-        help="carry the state through a document (default), or start each sentence anew",
+        help="how far the LSTM state is carried: through a document, or only through a sentence (default: document)",
     )  # fmt: skip
-    parser.add_argument("--batch-size", type=int, default=32, help="rows at once; changes nothing but the speed")
-    parser.add_argument("--json", action="store_true", help="for programs")
-
-
-def add_reading(parser: argparse.ArgumentParser, lines: str) -> None:
-    """What evaluate and score share."""
-    parser.add_argument("model", metavar="MODEL", help="a model with a softmax")
-    parser.add_argument("text", metavar="TEXT", help=lines)
-    add_model_files(parser)
-    add_language(parser)
-    parser.add_argument("--tokenised", action="store_true", help="a sentence a line, words separated by spaces already")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
+    options.add_batch_size(parser, "documents (or sentences, see --context)", default=32)
+    options.add_json(parser)
 
 
 def documents(args: argparse.Namespace, language: str) -> Iterator[list[list[str]]]:
-    """Sentences of words, document by document."""
+    """Yield each document as a list of tokenised sentences."""
     from pyelmo.text.tokens import split_sentences, split_words
 
     document: list[list[str]] = []
@@ -56,9 +54,7 @@ def documents(args: argparse.Namespace, language: str) -> Iterator[list[list[str
 def run(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from pyelmo.embed.embedder import load
-
-    embedder = load(args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language)
+    embedder = options.load_embedder(args)
     with tqdm(documents(args, embedder.language), unit=" documents", file=sys.stderr, disable=args.json) as bar:
         result = embedder.perplexity(bar, context=args.context, batch_size=args.batch_size)
     facts = {

@@ -1,48 +1,58 @@
-"""elmo probe: what the vectors of encoders know, layer by layer."""
+"""elmo probe: what each layer of an encoder encodes."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
-import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyelmo.cli import options
+from pyelmo.cli.messages import resumable, say
 from pyelmo.errors import InputError, NotFoundError, OutputError
 
 if TYPE_CHECKING:
     from pyelmo.probes.figures import Measurement
 
-HELP = "measure what the vectors of encoders know, layer by layer, and write a report"
-EXAMPLE = "elmo probe senses --encoders LM -o report/"
+HELP = "Measure what the vectors of encoders encode, layer by layer, and write a report."
+EXAMPLE = "elmo probe senses --encoders en -o report/"
 PROBES = ("wsd", "pos", "wic", "scws", "senses", "typos")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("probe", choices=("all", *PROBES), help="all: those of the language whose data is found")
     parser.add_argument(
-        "--encoders", default="en", metavar="NAME,NAME,...",
-        help="a model as for elmo embed, vectors.txt, cove:WEIGHTS+VECTORS, transformers:ID; X=NAME calls it X "
-        "(default: en)",
+        "probe", metavar="PROBE", choices=("all", *PROBES),
+        help=f"probe to run: {', '.join(PROBES)}, or all of them that the language and the data sets allow",
     )  # fmt: skip
-    parser.add_argument("--language", choices=("en", "ko"), default="en", help="of the labelled sets (default: en)")
-    parser.add_argument("--data", type=Path, nargs="+", default=[], metavar="DIR", help="where labelled sets are")
+    parser.add_argument(
+        "--encoders", default="en", metavar="ENCODER,...",
+        help=f"encoders to measure, each {options.ENCODER}; NAME=ENCODER sets the name in the report (default: en)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--language", metavar="LANG", choices=("en", "ko"), default="en",
+        help="language of the data sets: en or ko (default: en)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--data", type=Path, nargs="+", default=[], metavar="DIR", help="folders with the data sets (default: none)"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
-        help="a folder for report.html and figures.json; a stopped run goes on there. Without: tables on stdout",
+        help="folder for report.html and figures.json; a second run resumes it (default: only print the tables)",
     )  # fmt: skip
-    parser.add_argument("--precision", choices=("float32", "int8"), default="float32", help="of ELMo models on a CPU")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
-    parser.add_argument("--no-control", action="store_true", help="pos without its control task, in half the time")
-    parser.add_argument("--seed", type=int, default=0, help="of the misspellings (default: 0)")
-    parser.add_argument("--force", action="store_true", help="measure again what the folder has already")
-    parser.add_argument("--json", action="store_true", help="the figures on stdout, for programs")
+    options.add_precision(parser, ("float32", "int8"))
+    options.add_device(parser)
+    parser.add_argument(
+        "--no-control", action="store_true", help="skip the control task of the probe pos, which takes half its time"
+    )
+    options.add_seed(parser, default=0)
+    options.add_force(parser, "measure again what is already in the report")
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    import tempfile
-
     from pyelmo.encoders import open_encoders
     from pyelmo.probes import report
     from pyelmo.probes.figures import begin, measure
@@ -50,66 +60,56 @@ def run(args: argparse.Namespace) -> None:
 
     for folder in args.data:
         if not folder.is_dir():
-            raise NotFoundError(f"{folder}: not a folder")
+            raise NotFoundError(f"--data {folder}: not a folder")
     if args.output is not None and args.output.exists() and not args.output.is_dir():
-        raise OutputError(f"{args.output}: is a file; name a folder for the report")
-    # The encoders are held by the plans alone, so that one whose figures are done goes before the next is read.
-    plans, skipped = planned(
-        args, open_encoders(args.encoders.split(","), precision=args.precision, device=args.device)
-    )
+        raise OutputError(f"{args.output}: is a file. Name a folder for the report")
+    device = options.choose_device(args.device, args.precision)
+    # Only the plans refer to the encoders, so that each one is freed once its plan has been cleared.
+    plans, skipped = _make_plans(args, open_encoders(args.encoders.split(","), precision=args.precision, device=device))
     with tempfile.TemporaryDirectory() as temporary:
-        place = args.output or Path(temporary)
-        origin = {"command": plain_command("elmo", ["probe", *told(args)]), "made": versions()}
-        figures, about = place / report.FIGURES, {"language": args.language}
-        results, _ = begin([each for plan in plans for each in plan], figures, about, force=args.force)
-        for plan in plans:
-            try:
+        folder = args.output or Path(temporary)
+        origin = {"command": plain_command("elmo", ["probe", *_result_arguments(args)]), "made": versions()}
+        figures, about = folder / report.FIGURES, {"language": args.language}
+        results, _ = begin([step for plan in plans for step in plan], figures, about, force=args.force)
+        with resumable(args.output) if args.output else contextlib.nullcontext():
+            for plan in plans:
                 results = measure(plan, figures, about, origin=origin, force=args.force, tell=say)
-            except KeyboardInterrupt as stop:
-                if args.output is None:
-                    raise
-                raise type(stop)(f"the same command goes on with {args.output}") from stop
-            plan.clear()
+                plan.clear()
         if args.output is not None:
-            say(f"{report.write_report(place, results, skipped)}: written")
+            say(f"{report.write_report(folder, results, skipped)}: written")
     print(json.dumps(results, indent=1, ensure_ascii=False) if args.json else report.markdown(results["figures"]))
 
 
-def say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def planned(args: argparse.Namespace, encoders: list[Any]) -> tuple[list[list[Measurement]], list[str]]:
-    """What is to be measured of each encoder, and what cannot be because its data is missing."""
+def _make_plans(args: argparse.Namespace, encoders: list[Any]) -> tuple[list[list[Measurement]], list[str]]:
+    """Return the measurements of each encoder, and why others have to be skipped: their data sets are missing."""
     from pyelmo.probes import suite
 
-    wanted = suite.PROBES[args.language] if args.probe == "all" else (args.probe,)
+    probes = suite.PROBES[args.language] if args.probe == "all" else (args.probe,)
     plans: list[list[Measurement]] = []
-    skipped: list[str] = []
+    skipped: dict[str, None] = {}  # in order, each reason once
     for encoder in encoders:
         plan: list[Measurement] = []
-        for probe in wanted:
+        for probe in probes:
             try:
-                found = suite.plan(
+                steps = suite.plan(
                     probe, encoder, args.language, args.data, control=not args.no_control, seed=args.seed
                 )
             except NotFoundError as error:
                 if args.probe != "all":
                     raise
-                skipped.append(f"{probe}: {error}")
+                skipped[f"{probe}: {error}"] = None
                 continue
-            plan += [dataclasses.replace(each, key=f"{encoder.name}: {each.key}") for each in found]
+            plan += [dataclasses.replace(step, key=f"{encoder.name}: {step.key}") for step in steps]
         plans.append(plan)
     if not any(plans):
-        raise InputError("nothing can be measured: " + "; ".join(dict.fromkeys(skipped)))
-    skipped = list(dict.fromkeys(skipped))
+        raise InputError("no probe can run: " + "; ".join(skipped))
     for reason in skipped:
-        say(f"left out: {reason}")
-    return plans, skipped
+        say(f"skipped: {reason}")
+    return plans, list(skipped)
 
 
-def told(args: argparse.Namespace) -> list[str]:
-    """The command's arguments as they count for a figure."""
+def _result_arguments(args: argparse.Namespace) -> list[str]:
+    """Return the arguments that a result depends on."""
     words = [args.probe, "--encoders", args.encoders, "--language", args.language]
     words += ["--data", *map(str, args.data)] if args.data else []
     words += ["--precision", args.precision] if args.precision != "float32" else []

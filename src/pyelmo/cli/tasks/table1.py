@@ -1,4 +1,4 @@
-"""elmo task table1: every run of a plan, several processes at once, and the paper's Table 1 from them."""
+"""elmo task table1: all runs of a plan, several at a time, and the paper's Table 1 from their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyelmo.cli.train.pretrain import check_device
+from pyelmo.cli import options
+from pyelmo.cli.messages import resumable, say
 from pyelmo.errors import InputError, PyelmoError
 
 if TYPE_CHECKING:
@@ -17,25 +18,28 @@ if TYPE_CHECKING:
     from pyelmo.experiments.plans import RunSet
     from pyelmo.experiments.table1 import JobSettings, SeedRun
 
-HELP = "make all runs of a plan and the paper's Table 1 of them; the same command again goes on where it stopped"
-EXAMPLE = "elmo task table1 plan.toml --data . -o out --jobs 2"
+HELP = "Train all runs of a plan and write the paper's Table 1; the same command again resumes an interrupted plan."
+EXAMPLE = "elmo task table1 plan.toml --data . -o out --workers 2"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "plan", nargs="?", default="table1", metavar="PLAN", help="a TOML file (default: table1, which is in the box)"
-    )
-    parser.add_argument("--data", required=True, metavar="DIR", help="the folder with the files that the plan names")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="a folder of runs, logs and the table")
-    parser.add_argument("--only", type=_names, default=[], metavar="NAME,...", help="runs, or sets of them")
-    parser.add_argument("--seeds", type=int, metavar="N", help="of every run (default: as the plan has it)")
+        "plan", nargs="?", default="table1", metavar="PLAN",
+        help="TOML file with the plan (default: table1, which is bundled)",
+    )  # fmt: skip
+    parser.add_argument("--data", required=True, metavar="DIR", help="folder with the files that the plan names")
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="processes at once; 0 only writes the table (default: 1)"
+        "-o", "--output", required=True, metavar="OUT", help="folder for the runs, their logs and the table"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="of each process (default: cores by jobs)")
-    parser.add_argument("--device", help="cpu or cuda, which the processes share (default: cpu)")
-    parser.add_argument("--cache", metavar="DIR", help="for vectors of frozen encoders (default: OUT/cache)")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+    parser.add_argument(
+        "--only", type=_names, default=[], metavar="NAME,...", help="runs, or sets of runs, to train (default: all)"
+    )
+    parser.add_argument("--seeds", type=int, metavar="N", help="number of seeds of every run (default: as in the plan)")
+    options.add_workers(parser, " that train runs; 0 only writes the table")
+    options.add_threads(parser, otherwise="cores divided by workers")
+    options.add_device(parser)
+    parser.add_argument("--cache", metavar="DIR", help="folder for the vectors of frozen encoders (default: OUT/cache)")
+    options.add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -43,32 +47,32 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.experiments.plans import choose, read_plan
     from pyelmo.tasks.harness.run import CACHE
 
-    for name, least in {"jobs": 0, "threads": 1, "seeds": 1}.items():
-        if getattr(args, name) is not None and getattr(args, name) < least:
-            raise InputError(f"--{name} {getattr(args, name)}: must be {least} or more")
+    for name, minimum in {"workers": 0, "threads": 1, "seeds": 1}.items():
+        options.check_at_least(f"--{name}", getattr(args, name), minimum)
     if not Path(args.data).is_dir():
-        raise InputError(f"--data {args.data}: is no folder")
+        raise InputError(f"--data {args.data}: not a folder. Name the folder with the files of the plan")
     sets = read_plan(args.plan)
     if args.seeds:
-        sets = [_with_seeds(each, args.seeds) for each in sets]
-    output, threads = Path(args.output).resolve(), args.threads or max(1, _cores() // max(args.jobs, 1))
-    setting = table1.JobSettings(
+        sets = [_with_seeds(runs, args.seeds) for runs in sets]
+    output, threads = Path(args.output).resolve(), args.threads or max(1, _cores() // max(args.workers, 1))
+    settings = table1.JobSettings(
         data=Path(args.data).resolve(), output=output, cache=Path(args.cache or output / CACHE).resolve(),
-        device=check_device(args.device) or "cpu", jobs=args.jobs, threads=threads,
+        device=options.choose_device(args.device), jobs=args.workers, threads=threads,
     )  # fmt: skip
     chosen = choose(sets, args.only)
-    try:
-        failed = _make(chosen, setting, quiet=args.quiet) if args.jobs else []
-    except KeyboardInterrupt as stop:
-        raise type(stop)(f"the same command goes on with {args.output}") from stop
+    with resumable(args.output):
+        failed = _make(chosen, settings, quiet=args.quiet) if args.workers else []
     for path in table1.write(sets, output):
-        print(f"{path}: written", file=sys.stderr)
+        say(f"{path}: written")
     if failed:
-        names = ", ".join(each.job.name for each in failed)
-        raise PyelmoError(f"{len(failed)} jobs failed: {names}. See {output / table1.LOGS}; the same command goes on.")
+        names = ", ".join(finished.job.name for finished in failed)
+        raise PyelmoError(
+            f"{len(failed)} jobs failed: {names}. See the logs in {output / table1.LOGS}, then run the same command "
+            "again to resume"
+        )
 
 
-def _make(chosen: list[RunSet], setting: JobSettings, *, quiet: bool) -> list[FinishedJob]:
+def _make(chosen: list[RunSet], settings: JobSettings, *, quiet: bool) -> list[FinishedJob]:
     from tqdm import tqdm
 
     from pyelmo.experiments import table1
@@ -78,33 +82,33 @@ def _make(chosen: list[RunSet], setting: JobSettings, *, quiet: bool) -> list[Fi
         def begin(count: int) -> None:
             bar.reset(total=count)
 
-        def tell(ended: FinishedJob, seed: SeedRun | None) -> None:
+        def report(finished: FinishedJob, seed: SeedRun | None) -> None:
             bar.update()
-            if ended.error is not None or not quiet:
-                tqdm.write(_line(ended, seed, setting.output), file=sys.stderr)
+            if finished.error is not None or not quiet:
+                tqdm.write(_line(finished, seed, settings.output), file=sys.stderr)
 
-        return table1.make_runs(chosen, setting, begin=begin, tell=tell)
+        return table1.make_runs(chosen, settings, begin=begin, tell=report)
 
 
-def _line(ended: FinishedJob, seed: SeedRun | None, output: Path) -> str:
-    """What is known of a job that has ended."""
+def _line(finished: FinishedJob, seed: SeedRun | None, output: Path) -> str:
+    """Return one line about a finished job: its score and time, or its error."""
     from pyelmo.formats.pretrained import read_json
     from pyelmo.tasks.harness.metrics import main_score
     from pyelmo.tasks.harness.task import find_task
 
-    name = f"{seed.run.name} | seed {seed.number}" if seed else ended.job.name
-    if ended.error is not None:
-        return f"{name} | failed: {ended.error}"
+    name = f"{seed.run.name} | seed {seed.number}" if seed else finished.job.name
+    if finished.error is not None:
+        return f"{name} | failed: {finished.error}"
     if seed is None:
-        return f"{name} | {ended.seconds:.0f} s"
+        return f"{name} | {finished.seconds:.0f} s"
     result = read_json(seed.result(output))
-    part = "test" if "test" in result else "dev"
+    scored = "test" if "test" in result else "dev"
     metric = find_task(seed.run.task).metric.name
-    return f"{name} | {part} {metric} {main_score(result[part]):.2f} | {ended.seconds:.0f} s"
+    return f"{name} | {scored} {metric} {main_score(result[scored]):.2f} | {finished.seconds:.0f} s"
 
 
-def _with_seeds(each: RunSet, count: int) -> RunSet:
-    return replace(each, runs=tuple(replace(run, options=replace(run.options, seeds=count)) for run in each.runs))
+def _with_seeds(runs: RunSet, count: int) -> RunSet:
+    return replace(runs, runs=tuple(replace(run, options=replace(run.options, seeds=count)) for run in runs.runs))
 
 
 def _names(text: str) -> list[str]:
@@ -112,5 +116,5 @@ def _names(text: str) -> list[str]:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,20 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 
-from pyelmo.cli.options import add_model_files
-from pyelmo.cli.train.pretrain import add_training, check_device, quiet, say
+from pyelmo.cli import options
+from pyelmo.cli.messages import say, say_nothing
 
-HELP = "adapt a model to a prepared corpus, and say its perplexity before and after"
-EXAMPLE = "elmo finetune MODEL corpus -o tuned --set training.epochs=1 --set training.batch=2"
+HELP = "Adapt a model to a prepared corpus and print its perplexity before and after."
+EXAMPLE = "elmo finetune en corpus -o tuned --set training.words=2000"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a folder, a file, a name in the box or a Hub id")
-    parser.add_argument("corpus", metavar="DIR", help="what elmo prepare made")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the run's folder; the model is OUT/model")
-    parser.add_argument("--recipe", default="finetune", help="a TOML file with [training] (default: finetune)")
-    add_model_files(parser)
-    add_training(parser)
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL)
+    parser.add_argument("corpus", metavar="CORPUS", help="folder that `elmo prepare` wrote")
+    parser.add_argument(
+        "-o", "--output", metavar="RUN", required=True, help="folder of the run; the model is written to RUN/model"
+    )
+    options.add_model_files(parser)
+    options.add_recipe(parser, "finetune", default="finetune")
+    options.add_device(parser)
+    options.add_force(parser, "delete the run in RUN and start again")
+    options.add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -29,16 +33,15 @@ def run(args: argparse.Namespace) -> None:
 
     recipe = read_recipe(args.recipe, args.set)
     model = resolve.read(args.model, options=args.options, vocab=args.vocab)
-    here = processes.join(check_device(args.device))
+    group = processes.join(options.choose_device(args.device))
     try:
         tuned = finetune(
-            model, args.corpus, args.output, recipe.training, processes=here, say=quiet if args.quiet else say,
-            force=args.force,
+            model, args.corpus, args.output, recipe.training, processes=group,
+            say=say_nothing if args.quiet else say, force=args.force,
         )  # fmt: skip
     finally:
         processes.leave()
-    if here.first and tuned.result.finished:
-        both = {"before": tuned.before, "after": tuned.after}
-        print(
-            json.dumps({name: {**vars(p), "average": p.average} if p else None for name, p in both.items()}, indent=1)
-        )
+    if group.first and tuned.result.finished:
+        perplexities = {"before": tuned.before, "after": tuned.after}
+        facts = {name: {**vars(p), "average": p.average} if p else None for name, p in perplexities.items()}
+        print(json.dumps(facts, indent=1))

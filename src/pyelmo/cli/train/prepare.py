@@ -3,53 +3,68 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-HELP = "split and count text into a corpus to train on"
+from pyelmo.cli import options
+from pyelmo.cli.messages import say
+
+HELP = "Prepare text for training: split it into words, count them and write a corpus of word ids."
 EXAMPLE = "elmo prepare text.txt -o corpus --language en --vocab-size 65000"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", metavar="TEXT", nargs="+",
-        help="plain text (a paragraph a line, a blank line between documents), jsonl, parquet; .gz .xz .bz2 .zst; -",
+        help="text file (one paragraph per line, a blank line between documents), JSON Lines or Parquet file; "
+        "may be compressed (.gz, .xz, .bz2, .zst); - is stdin",
     )  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to make")
-    parser.add_argument("--valid", metavar="TEXT", nargs="+", default=[], help="text to hold out, instead of a share")
+    parser.add_argument("-o", "--output", metavar="CORPUS", required=True, help="folder to write the corpus to")
     parser.add_argument(
-        "--valid-fraction", type=float, default=0.005, help="share of documents held out (default: 0.005)"
-    )
-    parser.add_argument("--language", default="general", help="en, ko, ko-morph or general (default: general)")
-    parser.add_argument("--tokenised", action="store_true", help="a sentence a line, words separated by spaces already")
-    parser.add_argument("--vocab-size", type=int, default=100_000, help="words the model predicts (default: 100000)")
-    parser.add_argument("--min-count", type=int, default=1, help="least count of such a word (default: 1)")
+        "--valid", metavar="TEXT", nargs="+", default=[],
+        help="files of the held-out set (default: documents of the training text, see --valid-fraction)",
+    )  # fmt: skip
     parser.add_argument(
-        "--max-types", type=int, default=4_000_000, help="word types kept apart at all (default: 4000000)"
-    )
-    parser.add_argument("--drop-duplicates", action="store_true", help="drop lines that came before")
-    parser.add_argument("--text-column", default="text", help="field of jsonl and parquet records (default: text)")
+        "--valid-fraction", type=float, metavar="F", default=0.005,
+        help="fraction of the documents in the held-out set (default: 0.005)",
+    )  # fmt: skip
+    options.add_language(parser, default="general")
+    options.add_tokenised(parser)
     parser.add_argument(
-        "--input-format", default="auto", choices=("auto", "text", "jsonl", "parquet"), help="default: by the name"
-    )
-    parser.add_argument("--processes", type=int, default=1, help="processes at once (default: 1)")
-    parser.add_argument("--force", action="store_true", help="replace DIR if it exists")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+        "--vocab-size", type=int, metavar="N", default=100_000,
+        help="number of words that the model predicts, the special tokens included (default: 100000)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--min-count", type=int, metavar="N", default=1,
+        help="number of times a word must occur to be predicted (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-types", type=int, metavar="N", default=4_000_000,
+        help="maximum number of different words in the input; rarer ones become <UNK> (default: 4000000)",
+    )  # fmt: skip
+    parser.add_argument("--drop-duplicates", action="store_true", help="drop lines that are equal to an earlier line")
+    options.add_column(parser, "JSON Lines and Parquet", default="text")
+    parser.add_argument(
+        "--input-format", default="auto", choices=("auto", "text", "jsonl", "parquet"),
+        help="format of the files; auto decides by their names (default: auto)",
+    )  # fmt: skip
+    options.add_workers(parser)
+    options.add_force(parser)
+    options.add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     from pyelmo.corpus.corpus import PrepareSettings
     from pyelmo.corpus.prepare import prepare
 
+    options.check_at_least("--workers", args.workers, 1)
     settings = PrepareSettings(
         inputs=args.inputs, valid_inputs=args.valid, valid_fraction=args.valid_fraction, language=args.language,
         tokenised=args.tokenised, vocab_size=args.vocab_size, min_count=args.min_count, max_types=args.max_types,
-        drop_duplicates=args.drop_duplicates, column=args.text_column, input_format=args.input_format,
+        drop_duplicates=args.drop_duplicates, column=args.column, input_format=args.input_format,
     )  # fmt: skip
-    manifest = prepare(settings, args.output, workers=args.processes, progress=not args.quiet, force=args.force)
+    manifest = prepare(settings, args.output, workers=args.workers, progress=not args.quiet, force=args.force)
     train, valid = manifest.train, manifest.valid
-    print(
-        f"{args.output}: {train.words:,} words in {train.sentences:,} sentences to train on "
-        f"({train.unknown_rate:.2%} unknown), {valid.words:,} words held out; {manifest.types:,} types, "
-        f"{manifest.vocab_size:,} of them predicted",
-        file=sys.stderr,
+    say(
+        f"{args.output}: {train.words:,} words in {train.sentences:,} sentences to train on ({train.unknown_rate:.2%} "
+        f"out of vocabulary), {valid.words:,} words held out; {manifest.types:,} different words, the model predicts "
+        f"{manifest.vocab_size:,} of them"
     )

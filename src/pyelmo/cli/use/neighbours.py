@@ -1,4 +1,4 @@
-"""elmo neighbours: an index of words in their sentences, and those nearest to a word in another."""
+"""elmo neighbours: an index of words in their sentences, and the occurrences nearest to a word in another sentence."""
 
 from __future__ import annotations
 
@@ -8,70 +8,67 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyelmo.cli.options import add_language, add_model_files
-from pyelmo.cli.use.embed import parse_layers
+from pyelmo.cli import options
+from pyelmo.cli.actions import Action
+from pyelmo.cli.messages import say
 from pyelmo.errors import InputError
 
 if TYPE_CHECKING:
     from pyelmo.neighbours import Neighbour
     from pyelmo.vectors.static import SimilarWord
 
-HELP = "find the words that are nearest in context: build an index of a text, then query it"
-EXAMPLE = "elmo neighbours build text.txt -o INDEX --model en --words bank,river"
-QUERY_EXAMPLE = 'elmo neighbours query INDEX "They sat on the *bank* of the river ." -k 3'
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="build|query", required=True)
-    what = "index the occurrences of words in a text"
-    _add_build(actions.add_parser("build", help=what, description=what, epilog=f"example: {EXAMPLE}"))
-    what = "give the occurrences nearest to a word in a sentence"
-    _add_query(actions.add_parser("query", help=what, description=what, epilog=f"example: {QUERY_EXAMPLE}"))
+HELP = "Find the words that are nearest to a word in its context, with an index of a text."
+EXAMPLE = "elmo neighbours build text.txt -o index --model en --words bank,river"
+QUERY_EXAMPLE = 'elmo neighbours query index "They sat on the *bank* of the river ." -k 3'
 
 
 def _add_build(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", metavar="TEXT", nargs="+", help="one sentence a line, or Parquet; - is stdin")
-    parser.add_argument("-o", "--output", metavar="INDEX", required=True, help="the folder to write")
-    parser.add_argument("--model", "-m", required=True, help="a folder, a file, a name in the box or a Hub id")
-    add_model_files(parser)
-    parser.add_argument("--words", default="all", help="with commas between, in any case (default: all)")
     parser.add_argument(
-        "--layer", default="top", help="top (default), average, a layer's index, or the weights of a mix: 0.2,0.3,0.5"
+        "inputs", metavar="TEXT", nargs="+", help="text file with one sentence per line, or Parquet file; - is stdin"
     )
-    parser.add_argument("--tokenised", action="store_true", help="words are separated by white space already")
-    parser.add_argument("--column", help="of Parquet files: texts or lists of words (default: tokens, sentence, text)")
-    add_language(parser)
+    parser.add_argument("-o", "--output", metavar="INDEX", required=True, help="folder to write the index to")
+    options.add_model(parser)
+    options.add_model_files(parser)
+    parser.add_argument(
+        "--words", metavar="WORD,WORD,...", default="all", help="words to index, in upper or lower case (default: all)"
+    )
+    weights = "top, average, the index of a layer from 0, or the weights of a mix such as 0.2,0.3,0.5"
+    options.add_layers(parser, default="top", choices=weights)
+    options.add_tokenised(parser)
+    options.add_column(parser, "Parquet")
+    options.add_language(parser)
     parser.add_argument(
         "--exact", action="store_true",
-        help="compare with every occurrence, in float32; by default so up to 100,000, then with the nearest lists",
+        help="make every query search all occurrences in float32 (default: only up to 100,000 occurrences; above "
+        "that a faster, approximate search)",
     )  # fmt: skip
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: cpu)")
-    parser.add_argument(
-        "--precision", choices=("float32", "int8", "bfloat16"), default="float32",
-        help="what is computed in: int8 on a CPU, bfloat16 on a GPU are faster (default: float32)",
-    )  # fmt: skip
-    parser.add_argument("--threads", type=int, help="of a CPU (default: all)")
-    parser.add_argument("--force", action="store_true", help="replace INDEX if it exists")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+    options.add_device(parser)
+    options.add_precision(parser)
+    options.add_threads(parser)
+    options.add_force(parser)
+    options.add_quiet(parser)
 
 
 def _add_query(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("index", metavar="INDEX", help="what build wrote")
-    parser.add_argument("sentence", metavar="SENTENCE", help="with one word between asterisks; - is stdin, one a line")
-    parser.add_argument("--word", help="the word, where none is marked in the sentence")
-    parser.add_argument("-k", "--count", type=int, default=10, help="how many neighbours (default: 10)")
-    parser.add_argument("--same-word", action="store_true", help="only occurrences of the same word")
-    parser.add_argument("--static", metavar="FILE", help="static vectors to show beside them")
-    parser.add_argument("--model", "-m", help="where the index's model is now (default: where it was)")
+    parser.add_argument("index", metavar="INDEX", help="folder that `elmo neighbours build` wrote")
     parser.add_argument(
-        "--quick", action="store_true", help="trust the files: compare their sizes, not their checksums"
+        "sentence", metavar="SENTENCE",
+        help="sentence with the word between asterisks; - reads one sentence per line from stdin",
+    )  # fmt: skip
+    parser.add_argument("--word", metavar="WORD", help="word to look for (default: the word between asterisks)")
+    options.add_count(parser, "neighbours")
+    parser.add_argument("--same-word", action="store_true", help="print only occurrences of the same word")
+    parser.add_argument(
+        "--vectors", metavar="FILE", help="static vectors whose nearest words are printed beside (default: none)"
     )
-    parser.add_argument("--threads", type=int, help="of a CPU (default: all)")
-    parser.add_argument("--json", action="store_true", help="for programs: an object a sentence")
-
-
-def run(args: argparse.Namespace) -> None:
-    {"build": _build, "query": _query}[args.action](args)
+    parser.add_argument(
+        "--model", "-m", metavar="MODEL", help="path of the index's model, if it has moved (default: as indexed)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="check only the sizes of the index's files, not their checksums"
+    )
+    options.add_threads(parser)
+    options.add_json(parser, "print one JSON object per sentence instead of text")
 
 
 def _build(args: argparse.Namespace) -> None:
@@ -82,21 +79,19 @@ def _build(args: argparse.Namespace) -> None:
 
     words = None if args.words == "all" else [word.strip() for word in args.words.split(",")]
     if words is not None and not all(words):
-        raise InputError(f"--words {args.words!r}: expected words with commas between, or all")
+        raise InputError(f"--words {args.words!r}: expected words with commas between them, or all")
     with tqdm(unit=" lines", disable=args.quiet, file=sys.stderr) as bar:
         bar.total = count(args.inputs)
         index = build(
             args.inputs, args.output, model=args.model, options=args.options, vocab=args.vocab, words=words,
-            language=args.language, layer=parse_layers(args.layer), tokenised=args.tokenised, column=args.column,
-            exact=args.exact, precision=args.precision, device=args.device, threads=args.threads, force=args.force,
+            language=args.language, layer=options.parse_layers(args.layers), tokenised=args.tokenised,
+            column=args.column, exact=args.exact, precision=args.precision,
+            device=options.choose_device(args.device, args.precision), threads=args.threads, force=args.force,
             advance=bar.update,
         )  # fmt: skip
     if not args.quiet:
-        found = index.manifest
-        print(
-            f"elmo: {args.output}: {found['occurrences']:,} occurrences in {found['sentences']:,} sentences "
-            f"({found['kind']})", file=sys.stderr,
-        )  # fmt: skip
+        occurrences, sentences = index.manifest["occurrences"], index.manifest["sentences"]
+        say(f"elmo: {args.output}: {occurrences:,} occurrences in {sentences:,} sentences ({index.manifest['kind']})")
 
 
 def _query(args: argparse.Namespace) -> None:
@@ -104,21 +99,20 @@ def _query(args: argparse.Namespace) -> None:
     from pyelmo.neighbours import Index
     from pyelmo.text.lines import open_text, read_lines
 
-    if args.count < 1:
-        raise InputError(f"-k {args.count}: must be at least 1")
+    options.check_at_least("-k", args.count, 1)
     index = Index(args.index, verify=not args.quick)
     sentences = [args.sentence]
     if args.sentence == "-":
         with open_text("-") as file:
             sentences = [line for line in read_lines(file, "stdin") if line.strip()]
-    queries = [index.find(sentence, args.word) for sentence in sentences]  # an error before the model is read
-    vectors = read_vectors(Path(args.static)) if args.static else None
+    queries = [index.find(sentence, args.word) for sentence in sentences]  # fails before the model is read
+    vectors = read_vectors(Path(args.vectors)) if args.vectors else None
     embedder = index.load_model(args.model, threads=args.threads)
-    for number, (sentence, (words, place)) in enumerate(zip(sentences, queries, strict=True)):
+    for number, (sentence, (words, position)) in enumerate(zip(sentences, queries, strict=True)):
         near = index.query(embedder, sentence, word=args.word, count=args.count, same_word=args.same_word)
-        beside = vectors.similar(words[place], args.count) if vectors else None
+        beside = vectors.similar(words[position], args.count) if vectors else None
         if args.json:
-            print(_as_json(sentence, words[place], near, beside))
+            print(_as_json(sentence, words[position], near, beside))
             continue
         if number:
             print()
@@ -126,9 +120,10 @@ def _query(args: argparse.Namespace) -> None:
 
 
 def _as_json(sentence: str, word: str, near: list[Neighbour], static: list[SimilarWord] | None) -> str:
-    beside = {} if static is None else {"static": [{"cosine": o.similarity, "word": o.word} for o in static]}
-    found = {"query": sentence, "word": word, "neighbours": [vars(neighbour) for neighbour in near], **beside}
-    return json.dumps(found, ensure_ascii=False)
+    answer = {"query": sentence, "word": word, "neighbours": [vars(neighbour) for neighbour in near]}
+    if static is not None:
+        answer["static"] = [{"cosine": similar.similarity, "word": similar.word} for similar in static]
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def _print(near: list[Neighbour], static: list[SimilarWord] | None) -> None:
@@ -137,3 +132,11 @@ def _print(near: list[Neighbour], static: list[SimilarWord] | None) -> None:
         if static is not None:
             beside = f"{static[row].similarity:.4f} {static[row].word}\t" if row < len(static) else "\t"
         print(f"{neighbour.cosine:.4f}\t{beside}{neighbour.source}:{neighbour.line}\t{neighbour.marked}")
+
+
+ACTIONS = {
+    "build": Action("Index the occurrences of words in a text.", EXAMPLE, _add_build, _build),
+    "query": Action(
+        "Print the occurrences that are nearest to a word in a sentence.", QUERY_EXAMPLE, _add_query, _query
+    ),
+}

@@ -1,26 +1,29 @@
-"""elmo score: the log probability of each word."""
+"""elmo score: the log probability of each word of a text."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from pyelmo.cli.measure.evaluate import add_reading
+from pyelmo.cli import options
 from pyelmo.text.lines import open_text, read_lines
 
-HELP = "give the log probability of each word of each line, in both directions"
+HELP = "Print the log probability of each word of a text, in both directions."
 EXAMPLE = "elmo score en sentences.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_reading(parser, "one sentence a line; - is stdin")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("model", metavar="MODEL", help=options.SOFTMAX_MODEL)
+    parser.add_argument("text", metavar="TEXT", help="text file with one sentence per line; - is stdin")
+    options.add_model_files(parser)
+    options.add_language(parser)
+    options.add_tokenised(parser)
+    options.add_device(parser)
+    options.add_json(parser, "print one JSON object per sentence instead of text")
 
 
 def run(args: argparse.Namespace) -> None:
-    from pyelmo.embed.embedder import load
-
-    embedder = load(args.model, options=args.options, vocab=args.vocab, device=args.device, language=args.language)
+    embedder = options.load_embedder(args)
     with open_text(args.text) as file:
         for line in read_lines(file, "stdin" if args.text == "-" else args.text):
             words = embedder.score(line.split() if args.tokenised else line)

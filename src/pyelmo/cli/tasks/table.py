@@ -1,0 +1,38 @@
+"""elmo task table: a comparison of runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from pyelmo.cli import options
+from pyelmo.cli.messages import say
+
+HELP = "Compare runs: absolute and relative improvement over the baseline, with a paired bootstrap test."
+EXAMPLE = "elmo task table baseline run -o table.md"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN",
+        help="folder of a run; the first run of a task, data set and fraction is the baseline of the others",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", metavar="FILE",
+        help="file to write, as FILE.md, FILE.json and FILE.svg (default: print to stdout)",
+    )  # fmt: skip
+    options.add_json(parser, "print JSON instead of Markdown")
+
+
+def run(args: argparse.Namespace) -> None:
+    from pyelmo.tasks.compare import comparison
+
+    runs = [comparison.read_run(folder) for folder in args.runs]
+    if args.output:
+        for path in comparison.write(runs, Path(args.output)):
+            say(f"{path}: written")
+        return
+    rows = comparison.rows(runs)
+    print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else comparison.markdown(rows), end="")
