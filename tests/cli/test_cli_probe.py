@@ -1,4 +1,4 @@
-"""elmo probe and elmo explore: figures of encoders on small sets, a report that is one file, a run that goes on."""
+"""elmo probe and elmo explore: figures of encoders on small sets, a report that is one file, a run that is resumed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_same_command_keeps_what_is_known_and_adds_the_rest(here, capsys, mo
     assert probe("all", "--encoders", "M1,M2", "-o", "report", "--no-control") == 0
     error = capsys.readouterr().err
     assert "M1: senses: known already, kept" in error
-    assert "left out: wic: WiC: no train/train.data.txt because no folder was named (--data)" in error
+    assert "skipped: wic: WiC: no train/train.data.txt because no folder was named (--data)" in error
     assert list(figures()) == ["M1: senses", "M1: typos", "M2: senses", "M2: typos"]
     assert figures()["M1: senses"] == first["M1: senses"]
     assert "Not measured: wic: WiC: no train" in Path("report/report.html").read_text("utf-8")
@@ -119,13 +119,13 @@ def test_figures_go_to_stdout_where_no_folder_is_named(here, capsys):
     assert sorted(here.rglob("*")) == before
 
 
-def test_a_stopped_run_says_how_to_go_on(here, capsys, monkeypatch):
+def test_a_stopped_run_says_how_to_resume_it(here, capsys, monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pyelmo.probes.suite.find_typos", stop)
     assert probe("all", "--encoders", "M1", "-o", "report") == 130
-    assert "interrupted; the same command goes on with report" in capsys.readouterr().err
+    assert "interrupted; run the same command again to resume report" in capsys.readouterr().err
     assert list(figures()) == ["M1: senses"]
 
 
@@ -137,7 +137,7 @@ def test_a_stopped_run_says_how_to_go_on(here, capsys, monkeypatch):
         (["wic", "--encoders", "M1", "--language", "ko"], "probe 'wic' is none of pos, senses, typos"),
         (["senses", "--encoders", "M1,M1"], "two encoders have the name 'M1'"),
         (["senses", "--encoders", "M1,nowhere"], "nowhere: no such file or folder"),
-        (["senses", "--encoders", "M1", "-o", "data/SCWS/ratings.txt"], "ratings.txt: is a file; name a folder"),
+        (["senses", "--encoders", "M1", "-o", "data/SCWS/ratings.txt"], "ratings.txt: is a file. Name a folder"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(here, capsys, arguments, message):
@@ -151,21 +151,21 @@ def test_bad_input_is_one_line_and_nothing_is_written(here, capsys, arguments, m
 
 def test_explore_prints_a_table_and_draws_a_map(here, capsys):
     sentences = ["the *bank* of a river", "my bank account"]
-    assert main(["explore", *sentences, "--model", "M1", "--layer", "1", "-o", "map.svg"]) == 0
+    assert main(["explore", *sentences, "--model", "M1", "--layers", "1", "-o", "map.svg"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "cosines of the vectors of bank (M1, LSTM 1)"
     assert out[1].split()[:2] == ["1", "1.00"]
     assert out[2].endswith("1.00   my *bank* account")
     assert Path("map.svg").is_file()
-    assert main(["explore", *sentences, "--model", "M1", "--layer", "average", "--json"]) == 0
+    assert main(["explore", *sentences, "--model", "M1", "--layers", "average", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["occurrences"] == ["the *bank* of a river", "my *bank* account"]
     assert facts["cosines"][0][1] == facts["cosines"][1][0] < 1
     for more, message in (
         (["-o", "map.svg"], "exists already"),
         (["-o", "map.gif"], "A map ends in .html or .svg"),
-        (["--layer", "7"], "layer 7 does not exist. M1 has the layers 0 to 2"),
-        (["--layer", "x"], "expected a number from 0, top or average"),
+        (["--layers", "7"], "--layers 7: M1 has only layers 0 to 2"),
+        (["--layers", "x"], "expected top, average or the index of a layer from 0"),
     ):
         assert main(["explore", *sentences, "--model", "M1", *more]) == 1
         assert message in capsys.readouterr().err

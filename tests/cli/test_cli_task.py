@@ -14,7 +14,7 @@ import pytest
 from support import make_embedder
 
 from pyelmo.cli import main
-from pyelmo.cli.tasks.task import EXAMPLES
+from pyelmo.cli.tasks.task import ACTIONS
 
 WORDS = {"Ann": "B-PER", "Lee": "I-PER", "saw": "O", "Paris": "B-LOC", ".": "O"}
 LABELLED = "".join(f"{word}\t{label}\n" for word, label in WORDS.items()) + "\n"
@@ -63,15 +63,15 @@ def here(made, tmp_path, monkeypatch) -> Path:
     return tmp_path / "here"
 
 
-@pytest.mark.parametrize("action", EXAMPLES)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_the_example_in_help_runs(action, here, capsys):
     if action == "train":
         shutil.rmtree("run")
     shutil.copytree("baseline", "out/names-none")
     with pytest.raises(SystemExit):
         main(["task", action, "--help"])
-    assert f"example: {EXAMPLES[action]}" in " ".join(capsys.readouterr().out.split())
-    assert main(shlex.split(EXAMPLES[action])[1:]) == 0
+    assert f"example: {ACTIONS[action].example}" in " ".join(capsys.readouterr().out.split())
+    assert main(shlex.split(ACTIONS[action].example)[1:]) == 0
 
 
 def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
@@ -102,7 +102,7 @@ def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):
     assert main(["task", "predict", "run/seed-1/model", "--input", "-"]) == 0
     assert "Lee" in capsys.readouterr().out
     assert main(["task", "predict", "run"]) == 1
-    assert "no sentence was given" in capsys.readouterr().err
+    assert "no sentence to predict" in capsys.readouterr().err
 
 
 def test_predict_asks_about_a_premise_and_a_hypothesis(here, capsys):
@@ -158,9 +158,9 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["evaluate", "run", "unseen"], "unseen: the label 'B-GPE'"),
         (["predict", "nowhere", "text"], "nowhere: no such folder"),
         (["predict", "LM", "text"], "LM/config.json: not the config of a task model"),
-        (["predict", "run", "--premise", "a"], "run: ner is asked about sentences, or give a file with --input"),
-        (["predict", "nli-run", "a"], "nli-run: nli is asked about --premise and --hypothesis, or give"),
-        (["predict", "nli-run", "--premise", "a"], "nli-run: nli is asked about --premise and --hypothesis"),
+        (["predict", "run", "--premise", "a"], "run: a model of the task ner needs sentences, or a file with --input"),
+        (["predict", "nli-run", "a"], "nli-run: a model of the task nli needs --premise and --hypothesis, or a file"),
+        (["predict", "nli-run", "--premise", "a"], "nli-run: a model of the task nli needs --premise and --hypothesis"),
         (["predict", "nli-run", "--premise", "a", "--hypothesis", " "], "hypothesis 0 has no words"),
         (
             ["predict", "nli-run", "--input", "bad"],
@@ -175,10 +175,13 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["table", "LM"], "LM: no run.json in it"),
         (["table1", "--data", ".", "-o", "x"], "lacks squad-train.json, "),
         (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: not a file, and no bundled recipe"),
-        (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: is no folder"),
-        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "-1"], "--jobs -1: must be 0 or more"),
+        (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: not a folder"),
+        (["table1", "plan.toml", "--data", ".", "-o", "x", "--workers", "-1"], "--workers -1: must be at least 0"),
         (["table1", "plan.toml", "--data", ".", "-o", "x", "--only", "name"], "Did you mean 'names'"),
-        (["table1", "plan.toml", "--data", ".", "-o", "x", "--jobs", "0"], "x: no run of the plan has a finished seed"),
+        (
+            ["table1", "plan.toml", "--data", ".", "-o", "x", "--workers", "0"],
+            "x: no run of the plan has a finished seed",
+        ),
         (["table1", "bad", "--data", ".", "-o", "x"], "bad: not a TOML file"),
     ],
 )
@@ -192,14 +195,14 @@ def test_a_mistake_is_one_line(here, arguments, message, capsys):
     assert "Traceback" not in error
 
 
-def test_a_stopped_training_says_how_to_go_on(here, capsys, monkeypatch):
+def test_a_stopped_training_says_how_to_resume_it(here, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pyelmo.tasks.harness.training_loop._step", stop)
     data = ["--data", "train.conll", "dev.conll"]
     assert main(["task", "train", "ner", *data, "--encoder", "none", "-o", "stopped", *FAST]) == 130
-    assert "interrupted; the same command goes on with stopped" in capsys.readouterr().err
+    assert "interrupted; run the same command again to resume stopped" in capsys.readouterr().err
 
 
 def test_seeds_of_0_only_fill_the_cache(here, capsys):
@@ -223,10 +226,10 @@ def test_a_failed_job_is_one_line_and_the_table_has_the_others(here, capsys):
     assert "Not there yet: names-none (seed 2); names-elmo (seed 2)." in Path("out/table1.md").read_text()
 
 
-def test_a_stopped_table_says_how_to_go_on(here, capsys, monkeypatch):
+def test_a_stopped_table_says_how_to_resume_it(here, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pyelmo.experiments.table1.run_jobs", stop)
     assert main(["task", "table1", "plan.toml", "--data", ".", "-o", "out"]) == 130
-    assert "interrupted; the same command goes on with out" in capsys.readouterr().err
+    assert "interrupted; run the same command again to resume out" in capsys.readouterr().err

@@ -311,7 +311,7 @@ def here(tmp_path, index, monkeypatch):
 
 
 def test_the_command_prints_cosine_line_and_sentence(here, capsys):
-    assert main(["neighbours", "build", "text.txt", "-o", "INDEX", "--model", "model", "--words", "bank", "-q"]) == 0
+    assert main(["neighbours", "build", "text.txt", "-o", "index", "--model", "model", "--words", "bank", "-q"]) == 0
     command = QUERY_EXAMPLE.replace('"', "|").split("|")
     assert main([*command[0].split()[1:], command[1], *command[2].split()]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -322,7 +322,7 @@ def test_the_command_prints_cosine_line_and_sentence(here, capsys):
 
 def test_static_neighbours_stand_beside_them(here, capsys):
     Path("vectors.txt").write_text("4 2\nbank 1 0\nmoney 0.9 0.1\nriver 0 1\nshore 0.1 2\n", "utf-8")
-    query = ["neighbours", "query", "index", "My *bank* is here", "-k", "2", "--static", "vectors.txt"]
+    query = ["neighbours", "query", "index", "My *bank* is here", "-k", "2", "--vectors", "vectors.txt"]
     assert main([*query, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["word"], len(found["neighbours"])) == ("bank", 2)
@@ -340,10 +340,10 @@ def test_static_neighbours_stand_beside_them(here, capsys):
         (["query", "model", "a *mark*"], "not an index"),
         (["query", "nowhere", "a *mark*"], "no such folder"),
         (["query", "index", "a *mark*", "-k", "0"], "at least 1"),
-        (["query", "index", "a *mark*", "--static", "text.txt"], "text.txt, line 1: expected a word and 4 numbers"),
+        (["query", "index", "a *mark*", "--vectors", "text.txt"], "text.txt, line 1: expected a word and 4 numbers"),
         (["build", "text.txt", "-o", "index", "--model", "model"], "exists already"),
-        (["build", "text.txt", "-o", "new", "--model", "model", "--layer", "all"], "one layer"),
-        (["build", "text.txt", "-o", "new", "--model", "model", "--layer", "3"], "layer 3 does not exist"),
+        (["build", "text.txt", "-o", "new", "--model", "model", "--layers", "all"], "one layer"),
+        (["build", "text.txt", "-o", "new", "--model", "model", "--layers", "3"], "layer 3 does not exist"),
         (["build", "text.txt", "-o", "new", "--model", "model", "--words", "a,,b"], "commas between"),
         (["build", "absent.txt", "-o", "new", "--model", "model"], "absent.txt: not found"),
     ],

@@ -107,7 +107,7 @@ def test_the_command_line_answers_and_says_what_it_needs(trained, tmp_path, monk
     assert main([*ask, " "]) == 1
     assert "question 0 has no words" in capsys.readouterr().err
     assert main([*ask[:-1]]) == 1
-    assert "qa is asked about --passage and --question" in capsys.readouterr().err
+    assert "task qa needs --passage and --question" in capsys.readouterr().err
     assert main(["task", "evaluate", str(trained), str(trained.parent / "data.json"), "-q"]) == 0
     assert "exact_match" in capsys.readouterr().out
 

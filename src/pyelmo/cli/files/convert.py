@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--vocab-size", type=int, metavar="N",
-        help="number of words that the model predicts, the special tokens included; vectors do not change (default: all)",
+        help="number of words that the model predicts, special tokens included; vectors do not change (default: all)",
     )  # fmt: skip
     options.add_language(parser, otherwise="the one that the model names", choices=LANGUAGES)
     options.add_model_files(parser)

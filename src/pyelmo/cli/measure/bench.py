@@ -14,7 +14,7 @@ from pyelmo.cli import options
 from pyelmo.text.lines import open_text, read_lines
 
 HELP = "Measure how fast this machine embeds text: words per second by batch and precision, latency and memory."
-EXAMPLE = "elmo bench en --threads 1 --seconds 0.1 --json"
+EXAMPLE = "elmo bench en --text sentences.txt --threads 1 --seconds 0.1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_tokenised(parser)
     parser.add_argument(
         "--vocab-size", type=int, metavar="N", default=100_000,
-        help="number of words that the model predicts, the special tokens included (default: 100000)",
+        help="number of words that the model predicts, special tokens included (default: 100000)",
     )  # fmt: skip
     parser.add_argument(
         "--min-count", type=int, metavar="N", default=1,
@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.corpus.corpus import PrepareSettings
     from pyelmo.corpus.prepare import prepare
 
-    options.check_at_least("--workers", args.workers, 1)
     settings = PrepareSettings(
         inputs=args.inputs, valid_inputs=args.valid, valid_fraction=args.valid_fraction, language=args.language,
         tokenised=args.tokenised, vocab_size=args.vocab_size, min_count=args.min_count, max_types=args.max_types,
