@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -37,8 +37,9 @@ from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.marked import read_marked
 from pyelmo.text.tokens import check_language, split_sentences, split_words
 from pyelmo.text.vocabulary import Vocabulary
-from pyelmo.training import evaluate
-from pyelmo.training.evaluate import Context, Guess, Perplexity, WordScore
+
+if TYPE_CHECKING:
+    from pyelmo.training.evaluate import Context, Guess, Perplexity, WordScore
 
 Sentence = str | Sequence[str]
 GAP = "___"
@@ -414,6 +415,8 @@ class Embedder:
             >>> guesses[0].word
             'goal'
         """
+        from pyelmo.training import evaluate  # not needed to embed
+
         if count < 1:
             raise InputError(f"count is {count}; it must be at least 1")
         gaps = sentence.count(GAP)
@@ -447,6 +450,8 @@ class Embedder:
             >>> scores[3].forward > scores[1].forward
             True
         """
+        from pyelmo.training import evaluate
+
         return next(evaluate.score(self._build_modules(), [self.tokenise(sentence)]))
 
     def perplexity(
@@ -476,6 +481,8 @@ class Embedder:
             >>> 1 < result.average < 1000
             True
         """
+        from pyelmo.training import evaluate
+
         if isinstance(documents, str):
             raise InputError("documents is a single string; pass a list: perplexity([text])")
         sentences = map(self._document, documents)
