@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -311,9 +312,9 @@ def here(tmp_path, index, monkeypatch):
 
 
 def test_the_command_prints_cosine_line_and_sentence(here, capsys):
-    assert main(["neighbours", "build", "text.txt", "-o", "index", "--model", "model", "--words", "bank", "-q"]) == 0
-    command = QUERY_EXAMPLE.replace('"', "|").split("|")
-    assert main([*command[0].split()[1:], command[1], *command[2].split()]) == 0
+    build = ["neighbours", "build", "text.txt", "-o", "index", "--model", "model", "--words", "bank", "--force", "-q"]
+    assert main(build) == 0
+    assert main(shlex.split(QUERY_EXAMPLE)[1:]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == 3
     assert all(row[1].startswith("text.txt:") and row[2].count("*") == 2 for row in rows)
