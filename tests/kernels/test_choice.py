@@ -27,7 +27,7 @@ def test_a_gpu_without_triton_runs_the_plain_reference_and_says_so_once(monkeypa
     finally:
         kernels._works.cache_clear()
     assert [record.message for record in caplog.records] == [
-        "Triton is not installed: the GPU runs the plain, slower path (pip install triton)"
+        "Triton is not installed, so the GPU uses slower plain functions; install it with: pip install triton"
     ]
 
 

@@ -25,7 +25,7 @@ HERE = [
 
 @pytest.fixture(params=HERE or [pytest.param("", marks=pytest.mark.skip(reason="installed without a compiler"))])
 def compiled(request, monkeypatch):
-    """cpu.py on one instruction set."""
+    """compiled.py on one instruction set."""
     monkeypatch.setenv("PYELMO_CPU", request.param)
     forget()
     yield compiled_functions

@@ -1,7 +1,7 @@
-"""The same mathematics, faster. Nothing here is needed for a right answer; the references live in `model` and `tasks`.
+"""Faster versions of computations in `model`, for CPUs without gradients (cpu/) and for GPUs (gpu/).
 
-One place of choice: `fast(plain, example)` gives the function that computes the same as `plain` with the same
-arguments, a Triton one on a GPU that can run it, else `plain` itself. The caller cannot tell which ran.
+The choice for a GPU is made here: `fast(plain, example)` returns a Triton function with the arguments and results of
+`plain` if the GPU can run it, and `plain` itself otherwise.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from torch import Tensor
 
 log = logging.getLogger("pyelmo")
 
-# The plain function's name -> the file here that holds `fast_<name>`.
-FILES = {
+# The name of a plain function -> the module in gpu/ that has `fast_<name>`.
+MODULES = {
     "projected_lstm": "lstm", "conv_max": "char_cnn", "sampled_nll": "softmax", "highway_recurrence": "highway_lstm",
     "gru_recurrence": "gru",
 }  # fmt: skip
 
-# Not float16: gradients of a mean over 80,000 places lie below what it can hold.
+# Not float16: the gradients of a mean over 80,000 positions are below its smallest number.
 DTYPES = (torch.float32, torch.bfloat16)
 
 A = ParamSpec("A")
@@ -34,29 +34,29 @@ _enabled = True
 
 
 def fast(plain: Callable[A, R], example: Tensor) -> Callable[A, R]:
-    """What to call instead of `plain` for arguments on the device and of the type of `example`."""
+    """Return the function to call instead of `plain` for arguments of the device and dtype of `example`."""
     if not _enabled or compute_type(example) not in DTYPES or not available(example.device):
         return plain
-    module = importlib.import_module(f"pyelmo.kernels.gpu.{FILES[plain.__name__]}")
-    chosen: Callable[A, R] = getattr(module, f"fast_{plain.__name__}")
-    return chosen
+    module = importlib.import_module(f"pyelmo.kernels.gpu.{MODULES[plain.__name__]}")
+    kernel: Callable[A, R] = getattr(module, f"fast_{plain.__name__}")
+    return kernel
 
 
 def available(device: torch.device | str) -> bool:
-    """Whether the kernels run on this device; says once, in the log, why a GPU does without them."""
+    """Return whether the kernels run on this device; if a GPU cannot run them, log the reason once."""
     device = torch.device(device)
     return device.type == "cuda" and _works(device.index if device.index is not None else torch.cuda.current_device())
 
 
 def compute_type(example: Tensor) -> torch.dtype:
-    """The type to compute in: autocast's where that is on, else the tensor's own."""
+    """Return the dtype to compute in: that of autocast if it is enabled, otherwise that of the tensor."""
     device = example.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else example.dtype
 
 
 @contextmanager
 def plain_only() -> Iterator[None]:
-    """Within it every choice falls on the plain reference: for comparisons."""
+    """Make `fast` return the plain function inside the `with` block, for comparisons."""
     global _enabled
     before, _enabled = _enabled, False
     try:
@@ -67,14 +67,16 @@ def plain_only() -> Iterator[None]:
 
 @functools.cache
 def _works(index: int) -> bool:
-    # Being installed is not enough: Triton also needs a C compiler and a GPU it knows, and each of them is missed with
-    # an exception of its own. So one small kernel is tried, and whatever goes wrong means the plain path.
+    # Triton also needs a C compiler and a GPU that it supports, and fails with different exceptions without them.
+    # Therefore a small kernel is run, and after any error the plain functions are used.
     try:
         importlib.import_module("pyelmo.kernels.gpu.lstm").probe(torch.device("cuda", index))
     except ImportError:
-        log.warning("Triton is not installed: the GPU runs the plain, slower path (pip install triton)")
+        log.warning(
+            "Triton is not installed, so the GPU uses slower plain functions; install it with: pip install triton"
+        )
     except Exception as error:
-        log.warning("Triton does not work on cuda:%d (%s): the GPU runs the plain, slower path", index, error)
+        log.warning("Triton does not work on cuda:%d (%s), so the GPU uses slower plain functions", index, error)
     else:
         return True
     return False

@@ -73,9 +73,9 @@ def highway_recurrence(gates: Tensor, carry: Tensor, recurrent: Tensor, dropout_
     with torch.autocast(gates.device.type, enabled=False):
         for step_gates, step_carry in zip(gates.unbind(0), carry.unbind(0), strict=True):
             summed = torch.addmm(step_gates, hidden, recurrent.T)  # (B, 5H)
-            leave, through, enter, forget = summed[:, : 4 * size].sigmoid().chunk(4, -1)
-            cell = torch.addcmul(forget * cell, enter, summed[:, 4 * size :].tanh())
-            hidden = torch.lerp(step_carry, leave * cell.tanh(), through)
+            out_gate, transform_gate, in_gate, forget_gate = summed[:, : 4 * size].sigmoid().chunk(4, -1)
+            cell = torch.addcmul(forget_gate * cell, in_gate, summed[:, 4 * size :].tanh())
+            hidden = torch.lerp(step_carry, out_gate * cell.tanh(), transform_gate)
             if dropout_mask is not None:
                 hidden = hidden * dropout_mask
             outputs.append(hidden)

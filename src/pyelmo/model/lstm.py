@@ -111,11 +111,11 @@ def projected_lstm(
             gates_in = torch.baddbmm(bias.unsqueeze(1), chunk, weight_input.transpose(1, 2))
             gates_in = gates_in.view(directions, batch, steps, bias.shape[-1])  # (N, B, CHUNK, 4C)
         gates = torch.baddbmm(gates_in[:, :, step % CHUNK], hidden, recurrent)  # (N, B, 4C)
-        enter, forget, candidate, leave = gates.chunk(4, -1)
-        new_cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(candidate)
+        in_gate, forget_gate, candidate, out_gate = gates.chunk(4, -1)
+        new_cell = torch.sigmoid(forget_gate) * cell + torch.sigmoid(in_gate) * torch.tanh(candidate)
         if cell_clip is not None:
             new_cell = new_cell.clamp(-cell_clip, cell_clip)
-        new_hidden = torch.sigmoid(leave) * torch.tanh(new_cell)
+        new_hidden = torch.sigmoid(out_gate) * torch.tanh(new_cell)
         if projection is not None:
             new_hidden = torch.bmm(new_hidden, projection)
             if projection_clip is not None:
@@ -124,8 +124,8 @@ def projected_lstm(
         if mask is None:
             hidden, cell = new_hidden, new_cell
         else:
-            live = mask[:, step, None]
-            hidden, cell = torch.where(live, new_hidden, hidden), torch.where(live, new_cell, cell)
+            is_token = mask[:, step, None]
+            hidden, cell = torch.where(is_token, new_hidden, hidden), torch.where(is_token, new_cell, cell)
     stacked = torch.stack(outputs, 2) if outputs else inputs.new_zeros(directions, batch, 0, hidden.shape[-1])
     return stacked, hidden, cell
 

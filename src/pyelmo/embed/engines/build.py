@@ -29,7 +29,7 @@ def build_engine(pretrained: Pretrained, device: torch.device, precision: Precis
     if device.type != "cpu" or not (compiled.available() or precision == "int8"):
         return TorchEngine(pretrained.bilm.to(device), device, precision)
     if precision == "int8":
-        compiled.tell_about_int8()
+        compiled.warn_about_int8()
     model = pretrained.model
     parameters = dict(model.named_parameters()) if isinstance(model, BiLM) else {}
 

@@ -1,7 +1,7 @@
-"""The compiled functions of cpu.c: a matrix in its panels, and the products, highways and LSTMs over it.
+"""Python classes and functions around the compiled functions of cpu.c, which describes the layout of packed weights.
 
-R rows of a weight matrix (the outputs), K its columns (the inputs), M rows of inputs, C cells, P output of a direction.
-The plain functions of the same names are in cpu_plain.py.
+R rows of a weight matrix (its outputs), K columns (its inputs), M rows of inputs, C cells, P output of a direction.
+plain.py has the same names and arguments in numpy.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Layer(ctypes.Structure):
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """The compiled file beside this one, or None where the package was installed without a compiler."""
+    """Return the compiled library, or None if the package was installed without a C compiler."""
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         path = Path(__file__).with_name(f"_cpu{suffix}")
         if path.is_file():
@@ -63,21 +63,27 @@ def library() -> ctypes.CDLL | None:
 
 @functools.cache
 def instruction_set() -> int | None:
-    """The best one that this processor runs; PYELMO_CPU names another, or "plain" for none, to compare them."""
+    """Return the number of the best instruction set of this processor, or None for the plain functions.
+
+    The environment variable PYELMO_CPU chooses another one, or "plain", for comparisons.
+    """
     wanted = os.environ.get("PYELMO_CPU")
     functions = library()
     if wanted == "plain":
         return None
     if functions is None:
         log.warning(
-            "pyelmo was installed without its compiled functions: a CPU embeds several times slower "
-            "(install it again where there is a C compiler)"
+            "pyelmo was installed without a C compiler, so embedding on a CPU is several times slower. "
+            "Install a compiler, then pyelmo again."
         )
         return None
     for number, name in enumerate(INSTRUCTION_SETS):
         if functions.elmo_supported(number) and wanted in (None, name):
             return number
-    log.warning("this processor runs none of %s: a CPU embeds several times slower", wanted or "the compiled functions")
+    log.warning(
+        "this processor cannot run %s, so embedding on a CPU is several times slower",
+        wanted or "the compiled functions",
+    )
     return None
 
 
@@ -86,10 +92,12 @@ def available() -> bool:
 
 
 @functools.cache
-def tell_about_int8() -> None:
-    """Say once where int8 makes a model smaller and not faster."""
+def warn_about_int8() -> None:
+    """Log once if int8 makes a model smaller but not faster on this processor."""
     if instruction_set() == INSTRUCTION_SETS.index("base"):
-        log.warning("this processor has no fast int8 products that pyelmo knows: int8 is smaller here, but slower")
+        log.warning(
+            "this processor has no int8 instructions that pyelmo supports: int8 needs less memory, but is slower"
+        )
 
 
 @functools.cache
@@ -98,9 +106,9 @@ def lanes() -> int:
 
 
 class Matrix:
-    """A weight matrix (R, K) in the order in which a product reads it; no other copy is kept.
+    """A weight matrix (R, K), packed in panels; the original array is not kept.
 
-    With `gates` the rows are those of an LSTM: four gates of C cells, of which a panel holds the same few cells.
+    With `gates`, the rows are the four gates of C cells of an LSTM, and a panel has all gates of the same cells.
     """
 
     def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False) -> None:
@@ -122,7 +130,7 @@ class Matrix:
         )
 
     def restore(self) -> Float32Array:
-        """The matrix as it was given; an int8 one as floats."""
+        """Return the matrix (R, K) in its original order, as floats."""
         if self.scales is None:
             return self._rows(self.values.swapaxes(1, 2))
         width = 4 * lanes()
@@ -130,7 +138,7 @@ class Matrix:
         return Quantised(self._rows(values), self._rows(self.scales[..., None])[:, 0]).restore()
 
     def _panels(self, rows: np.ndarray) -> np.ndarray:
-        """(R, K) -> (panels, 4 lanes, K), with zero rows where a panel is not full."""
+        """(R, K) -> (panels, 4 lanes, K); the last panel is filled with zero rows."""
         depth, wide = rows.shape[1], lanes()
         if not self.gates:
             return _padded(rows, 0, 4 * wide).reshape(-1, 4 * wide, depth)
@@ -138,7 +146,7 @@ class Matrix:
         return gates.swapaxes(0, 1).reshape(-1, 4 * wide, depth)
 
     def _rows(self, panels: np.ndarray) -> np.ndarray:
-        """The inverse."""
+        """Undo `_panels`."""
         depth, wide = panels.shape[2], lanes()
         if not self.gates:
             return np.ascontiguousarray(panels.reshape(-1, depth)[: self.shape[0]])
@@ -147,19 +155,19 @@ class Matrix:
 
 
 class Lstm:
-    """One direction of one layer."""
+    """One direction of one LSTM layer."""
 
     def __init__(
         self,
         input: Matrix,
         recurrent: Matrix,
-        bias: Float32Array,  # the forget gate's constant counted in
+        bias: Float32Array,  # includes the constant of the forget gate
         projection: Matrix | None,
         cell_clip: float | None,
         projection_clip: float | None,
     ) -> None:
         self.size = recurrent.shape[1]
-        self._parts = input, recurrent, projection
+        self._matrices = input, recurrent, projection  # keeps their memory alive
         self._bias = np.ascontiguousarray(input._panels(bias[:, None])[..., 0])
         self._struct = _Layer(
             input.struct, recurrent.struct, projection.struct if projection else _Matrix(), self._bias.ctypes.data,
@@ -168,7 +176,10 @@ class Lstm:
         )  # fmt: skip
 
     def run(self, inputs: Float32Array, live: npt.NDArray[np.int64]) -> Float32Array:
-        """Rows of step after step (M, K), of which step t has live[t], the first of the step before -> (M, P)."""
+        """(M, K) -> (M, P): the rows of all steps, one step after another.
+
+        Step t has the first live[t] rows of step t - 1.
+        """
         outputs = np.empty((len(inputs), self.size), dtype=np.float32)
         _check(inputs, live)
         assert inputs.shape == (live.sum(), self._struct.input.depth)
@@ -183,9 +194,8 @@ class Lstm:
         return outputs
 
 
-def linear(
-    matrix: Matrix, bias: Float32Array | None, inputs: Float32Array
-) -> Float32Array:  # (R, K), (R,), (M, K) -> (M, R)
+def linear(matrix: Matrix, bias: Float32Array | None, inputs: Float32Array) -> Float32Array:
+    """(R, K), (R,), (M, K) -> (M, R)."""
     outputs = np.empty((len(inputs), matrix.shape[0]), dtype=np.float32)
     _check(inputs)
     _run(
@@ -196,18 +206,18 @@ def linear(
 
 
 def highway(transform: Float32Array, gate: Float32Array, features: Float32Array) -> None:
-    """features = g * relu(transform) + (1 - g) * features in place, with g = sigmoid(gate)."""
+    """Set features to g relu(transform) + (1 - g) features, with g = sigmoid(gate)."""
     _check(transform, gate, features)
     _run("elmo_highway", _address(transform), _address(gate), _address(features), c_int64(features.size))
 
 
 class CharFeatures:
-    """Convolutions, their maximum over all places, and the activation."""
+    """The convolutions of the character CNN, their maximum over all positions, and the activation."""
 
     def __init__(
         self, table: Float32Array, filters: Sequence[Float32Array], biases: Sequence[Float32Array], activation: str
     ) -> None:
-        """The symbols' vectors (symbols, E), and for each width its filters (count, width * E) and biases (count,)."""
+        """`table` is (symbols, E); each filter width has `filters` (count, width * E) and `biases` (count,)."""
         self._table = np.ascontiguousarray(table)
         self._filters = [Matrix(bank) for bank in filters]
         self._biases = [np.ascontiguousarray(_padded(bias, 0, 4 * lanes())) for bias in biases]
@@ -229,7 +239,7 @@ class CharFeatures:
 
 
 def _padded(array: np.ndarray, axis: int, multiple: int) -> np.ndarray:
-    """Zeros up to a multiple; the array itself where nothing is missing."""
+    """Append zeros up to a multiple; return the array itself if none are needed."""
     missing = -array.shape[axis] % multiple
     if not missing:
         return array
@@ -245,12 +255,12 @@ def _address(array: np.ndarray | None) -> c_void_p | None:
 
 
 def _call(name: str, *arguments: Any) -> int:
-    functions, chosen = library(), instruction_set()
+    functions, number = library(), instruction_set()
     assert functions is not None
-    assert chosen is not None
-    return int(getattr(functions, name)(c_int(chosen), *arguments))
+    assert number is not None
+    return int(getattr(functions, name)(c_int(number), *arguments))
 
 
 def _run(name: str, *arguments: Any) -> None:
     if _call(name, *arguments):
-        raise MemoryError(f"no room for a batch in {name}")
+        raise MemoryError(f"{name}: not enough memory for a batch. Use a smaller batch.")

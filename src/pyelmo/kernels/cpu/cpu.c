@@ -1,13 +1,23 @@
-/* The biLM's arithmetic on a CPU, without gradients: the reference is the Python in pyelmo/model.
+/* The computation of the biLM on a CPU, without gradients. The references are kernels/cpu/plain.py and pyelmo/model.
  *
- * Every function is written once, in cpu_isa.h, and compiled for each instruction set below; the caller says which one
- * to run. A row of a product is always summed in the same order, whatever rows stand beside it, so that a result never
- * depends on the batch. Only the standard library is needed: Python loads this file's functions through ctypes.
+ * Functions. elmo_linear is a matrix product with a bias, elmo_highway the gate of a highway layer, elmo_char_features the
+ * convolutions of the character CNN with their maximum, and elmo_lstm one direction of one LSTM layer over all steps.
+ * elmo_supported says whether the processor has an instruction set, elmo_lanes how many floats its registers have. All
+ * take the number of the instruction set to run on (0 AVX-512 with VNNI, 1 AVX2, 2 base). The others return 0, or 1 if
+ * there is not enough memory. Each is written once, in cpu_isa.h, which is compiled once for each instruction set.
+ * Python calls them through ctypes, so that only the C standard library is needed.
  *
- * A matrix is kept in panels of 4 * LANES columns, each panel with its depth outermost:
+ * Layout of weights. A matrix is packed in panels of 4 * LANES output columns. The inputs ("depth") are the outer
+ * dimension of a panel, so that a product reads a panel from its start to its end:
  *   float   [panel][depth][4 * LANES]
- *   int8    [panel][depth / 4][4 * LANES][4], with a scale for each column, and -128 times the column's sum: what a
- *           product starts from, because activations are stored as 128 more than their value.
+ *   int8    [panel][depth / 4][4 * LANES][4], with a scale and a start value for each column. Inputs are stored as
+ *           unsigned bytes, 128 more than their value, because the AVX-512 instruction multiplies unsigned by signed
+ *           bytes. The start value is -128 times the sum of the column and undoes this.
+ * In the matrices of an LSTM, a panel has the four gates (input, forget, candidate, output) of LANES cells. Missing
+ * columns of the last panel and missing cells have zero weights.
+ *
+ * Order of sums. The sum over the depth always has the same order, whatever the number of rows. Therefore the embedding
+ * of a sentence has the same bits alone and in any batch.
  */
 
 #include <math.h>
@@ -23,25 +33,25 @@
 
 typedef struct {
     const void *weights;
-    const float *scales;  /* NULL: the weights are floats */
+    const float *scales; /* NULL if the weights are floats */
     const int32_t *starts;
     int64_t depth;
-    int64_t columns;  /* a multiple of 4 * LANES */
+    int64_t columns; /* a multiple of 4 * LANES */
 } Matrix;
 
 typedef struct {
-    Matrix input, recurrent, projection;  /* the first two: panels of LANES cells with their four gates */
-    const float *bias;                    /* in the order of those columns */
-    int64_t cells;                        /* a multiple of LANES; those beyond the model's have zero weights */
-    int64_t size;                         /* of an output row */
-    int32_t projects;
+    Matrix input, recurrent, projection;
+    const float *bias; /* in the order of the columns of `input` */
+    int64_t cells;     /* a multiple of LANES */
+    int64_t size;      /* floats of an output row */
+    int32_t projects;  /* whether `projection` is used */
     float cell_clip, projection_clip;
 } Layer;
 
-/* Depth of a float panel that stays in the second-level cache while the rows pass by. */
+/* Depth of the part of a float panel that stays in the L2 cache while all rows are multiplied by it. */
 enum { DEPTH_AT_ONCE = 512 };
-/* With fewer live rows than this a step reads its weights for too little work: the input's share of the gates is then
- * computed for several steps at once. */
+/* With up to FEW_ROWS rows, reading the weights takes longer than multiplying by them. The products with the input, which
+ * have no recurrence, are then computed for several steps together, up to TOKENS_AT_ONCE tokens. */
 enum { FEW_ROWS = 32, TOKENS_AT_ONCE = 128 };
 
 static void *allocate(size_t bytes) {
@@ -93,7 +103,6 @@ static int supported(int isa) { return isa == 2; }
 
 #endif
 
-/* Instruction sets: 0 AVX-512 with VNNI, 1 AVX2, 2 what every processor of its kind has. */
 EXPORT int elmo_supported(int isa) { return supported(isa); }
 
 EXPORT int elmo_lanes(int isa) { CHOOSE(lanes); }
@@ -118,5 +127,5 @@ EXPORT int elmo_lstm(int isa, const Layer *layer, const float *inputs, const int
     CHOOSE(lstm, layer, inputs, live, steps, outputs);
 }
 
-/* Loaded by ctypes, not imported; Windows wants the name of a Python module's entry all the same. */
+/* The file is loaded by ctypes, not imported, but the linker on Windows requires this symbol of an extension. */
 EXPORT void *PyInit__cpu(void) { return NULL; }

@@ -1,5 +1,6 @@
-/* Included by cpu.c once for each instruction set: NAME, TARGET, LANES floats in a register, ROWS of a tile, and DOT: how
- * bytes are multiplied (0 one by one, 1 with AVX2, 2 with VNNI). */
+/* The functions of cpu.c, which includes this file once for each instruction set. It defines NAME (adds the suffix of the
+ * instruction set), TARGET, LANES (floats in a register), ROWS (input rows of a tile) and DOT (how bytes are multiplied:
+ * 0 one by one, 1 with AVX2, 2 with VNNI). */
 
 typedef float NAME(Floats) __attribute__((vector_size(LANES * 4)));
 typedef float NAME(Loaded) __attribute__((vector_size(LANES * 4), aligned(4)));
@@ -12,14 +13,14 @@ typedef int32_t NAME(LoadedInts) __attribute__((vector_size(LANES * 4), aligned(
 INLINE TARGET F NAME(load)(const float *from) { return *(const NAME(Loaded) *)from; }
 INLINE TARGET void NAME(store)(float *to, F value) { *(NAME(Loaded) *)to = value; }
 INLINE TARGET F NAME(select)(I mask, F yes, F no) { return (F)((mask & (I)yes) | (~mask & (I)no)); }
-INLINE TARGET F NAME(least)(F a, F b) { return NAME(select)(a < b, a, b); }
-INLINE TARGET F NAME(most)(F a, F b) { return NAME(select)(a > b, a, b); }
-INLINE TARGET F NAME(all)(float value) { return (F){0} + value; }
+INLINE TARGET F NAME(minimum)(F a, F b) { return NAME(select)(a < b, a, b); }
+INLINE TARGET F NAME(maximum)(F a, F b) { return NAME(select)(a > b, a, b); }
+INLINE TARGET F NAME(broadcast)(float value) { return (F){0} + value; }
 
-/* 1 / (1 + e^-x) and tanh x, within 2e-7: e^x as 2^n times a polynomial in what is left. */
+/* e^x as 2^n times a polynomial of the remainder. With it, sigmoid and tanh have errors of at most 2e-7. */
 INLINE TARGET F NAME(exponential)(F x) {
-    x = NAME(least)(NAME(most)(x, NAME(all)(-87.0f)), NAME(all)(88.0f));
-    const F magic = NAME(all)(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+    x = NAME(minimum)(NAME(maximum)(x, NAME(broadcast)(-87.0f)), NAME(broadcast)(88.0f));
+    const F magic = NAME(broadcast)(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     F shifted = x * 1.44269504f + magic;
     F whole = shifted - magic;
     F rest = x - whole * 0.693359375f;
@@ -37,7 +38,7 @@ INLINE TARGET F NAME(exponential)(F x) {
 INLINE TARGET F NAME(sigmoid)(F x) { return 1.0f / (1.0f + NAME(exponential)(-x)); }
 INLINE TARGET F NAME(hyperbolic)(F x) { return 1.0f - 2.0f / (1.0f + NAME(exponential)(x + x)); }
 
-/* Float tile: `rows` rows of inputs times one panel, added to `sum`. */
+/* Add the product of `rows` input rows and one float panel to `sum`. */
 INLINE TARGET void NAME(add_tile)(const int rows, F sum[][4], const float *inputs, int64_t stride,
                                   const float *weights, int64_t depth) {
     for (int64_t k = 0; k < depth; k++, weights += PANEL) {
@@ -45,7 +46,7 @@ INLINE TARGET void NAME(add_tile)(const int rows, F sum[][4], const float *input
         F w2 = NAME(load)(weights + 2 * LANES), w3 = NAME(load)(weights + 3 * LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            F x = NAME(all)(inputs[r * stride + k]);
+            F x = NAME(broadcast)(inputs[r * stride + k]);
             sum[r][0] += x * w0;
             sum[r][1] += x * w1;
             sum[r][2] += x * w2;
@@ -79,11 +80,11 @@ INLINE TARGET void NAME(max_tile)(const int rows, const float *inputs, int64_t s
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-        for (int q = 0; q < 4; q++) best[q] = NAME(most)(best[q], sum[r][q]);
+        for (int q = 0; q < 4; q++) best[q] = NAME(maximum)(best[q], sum[r][q]);
 }
 
-/* Four bytes of activations times four of weights, for each lane. `starts` undoes that activations are stored as 128
- * more than their value; where the processor wants the value itself a product starts from zero. */
+/* Add the product of four input bytes and four weights to each lane. AVX2 multiplies signed inputs and therefore starts
+ * from zero, the others from the start values of the columns. */
 #if DOT == 2
 INLINE TARGET I NAME(start)(const int32_t *starts) { return *(const NAME(LoadedInts) *)starts; }
 INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
@@ -92,7 +93,7 @@ INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
 #elif DOT == 1
 INLINE TARGET I NAME(start)(const int32_t *starts) { return (void)starts, (I){0}; }
 INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
-    /* |x| times w with the sign of x: two products of at most 127 * 127 fit into 16 bits. */
+    /* |x| times w with the sign of x: the sum of two products of at most 127 * 127 fits into 16 bits. */
     __m256i x = _mm256_xor_si256(_mm256_set1_epi32(four), _mm256_set1_epi8((char)0x80));
     __m256i w = _mm256_sign_epi8(_mm256_loadu_si256((const __m256i *)weights), x);
     __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(x), w);
@@ -136,7 +137,7 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
         }
 }
 
-/* Run `tile` over all rows, ROWS at a time, then over the rest; `r` is the row it starts at. */
+/* Run `tile` over all rows, ROWS at a time, then over the remaining rows; `r` is the first row of a tile. */
 #if ROWS == 6
 #define EACH_TILE(rows, tile, ...)                     \
     do {                                               \
@@ -164,7 +165,7 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
     } while (0)
 #endif
 
-/* Rows that a product reads: floats, or bytes with a scale for each row. */
+/* The input rows of a product: floats, or bytes with a scale for each row. */
 typedef struct {
     const float *floats;
     const uint8_t *bytes;
@@ -172,10 +173,10 @@ typedef struct {
     int64_t stride;
 } NAME(Inputs);
 
-/* Bytes are multiplied by fours. */
+/* Bytes are multiplied in groups of four. */
 INLINE int64_t NAME(padded)(int64_t depth) { return (depth + 3) / 4 * 4; }
 
-/* Panel number `panel` of the product of `rows` rows, added to sums (rows, PANEL). */
+/* Add one panel of the product of `rows` input rows to sums (rows, PANEL). */
 TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inputs) inputs, int64_t first, int64_t rows,
                                    float *sums) {
     int64_t depth = matrix->depth, stride = inputs.stride;
@@ -198,7 +199,7 @@ TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inp
     }
 }
 
-/* x -> 128 + round(x * 127 / max |x|), rows of `stride` bytes, zero (128) beyond `depth`. */
+/* Quantise each row: x -> 128 + round(x * 127 / max |x|). Rows have `stride` bytes; those beyond `depth` are 128 (zero). */
 TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int64_t rows, int64_t depth, uint8_t *bytes,
                                   int64_t stride, float *scales) {
     for (int64_t r = 0; r < rows; r++) {
@@ -208,7 +209,7 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
         int64_t k = 0;
         for (; k + LANES <= depth; k += LANES) {
             F x = NAME(load)(row + k);
-            best = NAME(most)(best, NAME(most)(x, -x));
+            best = NAME(maximum)(best, NAME(maximum)(x, -x));
         }
         float largest = 0.0f;
         for (int lane = 0; lane < LANES; lane++) largest = best[lane] > largest ? best[lane] : largest;
@@ -221,7 +222,7 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
             shifted += magic;
             int32_t bits;
             memcpy(&bits, &shifted, 4);
-            to[k] = (uint8_t)(bits + 128); /* the low byte of the shifted float is the rounded number */
+            to[k] = (uint8_t)(bits + 128); /* the low byte of the shifted float is the rounded value */
         }
         for (; k < stride; k++) to[k] = 128;
     }
@@ -229,18 +230,18 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
 
 TARGET static int NAME(lanes)(void) { return LANES; }
 
-/* (rows, depth) -> (rows, columns): columns of the last panel beyond `columns` are not written. */
+/* (rows, depth) -> (rows, columns). The last panel may have more columns; they are not written. */
 TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const float *inputs, int64_t rows,
                                int64_t columns, float *outputs) {
     int64_t depth = matrix->depth, stride = matrix->scales ? NAME(padded)(depth) : depth;
-    enum { AT_ONCE = 96 }; /* rows whose sums of one panel stay close by */
+    enum { AT_ONCE = 96 }; /* rows whose sums of one panel stay in the L1 cache */
     float *sums = allocate(AT_ONCE * PANEL * sizeof(float));
     uint8_t *bytes = matrix->scales ? allocate(rows * stride) : NULL;
     float *scales = matrix->scales ? allocate(rows * sizeof(float)) : NULL;
     int failed = !sums || (matrix->scales && (!bytes || !scales));
     if (!failed) {
         if (matrix->scales) NAME(quantise)(inputs, depth, rows, depth, bytes, stride, scales);
-        NAME(Inputs) given = {inputs, bytes, scales, stride};
+        NAME(Inputs) input_rows = {inputs, bytes, scales, stride};
         for (int64_t panel = 0; panel * PANEL < columns; panel++) {
             int64_t wide = columns - panel * PANEL < PANEL ? columns - panel * PANEL : PANEL;
             for (int64_t first = 0; first < rows; first += AT_ONCE) {
@@ -249,7 +250,7 @@ TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const fl
                     memset(sums + r * PANEL, 0, PANEL * sizeof(float));
                     if (bias) memcpy(sums + r * PANEL, bias + panel * PANEL, wide * sizeof(float));
                 }
-                NAME(add_panel)(matrix, panel, given, first, some, sums);
+                NAME(add_panel)(matrix, panel, input_rows, first, some, sums);
                 for (int64_t r = 0; r < some; r++)
                     memcpy(outputs + (first + r) * columns + panel * PANEL, sums + r * PANEL, wide * sizeof(float));
             }
@@ -264,24 +265,24 @@ TARGET static int NAME(highway)(const float *transform, const float *gate, float
     int64_t k = 0;
     for (; k + LANES <= count; k += LANES) {
         F g = NAME(sigmoid)(NAME(load)(gate + k)), x = NAME(load)(features + k);
-        F t = NAME(most)(NAME(load)(transform + k), (F){0});
+        F t = NAME(maximum)(NAME(load)(transform + k), (F){0});
         NAME(store)(features + k, g * t + (1.0f - g) * x);
     }
-    if (k < count) { /* the same operations on a register that is not full */
+    if (k < count) { /* the same operations on the last values, which do not fill a register */
         float part[3][LANES] = {{0}};
         int64_t bytes = (count - k) * sizeof(float);
         memcpy(part[0], gate + k, bytes), memcpy(part[1], features + k, bytes), memcpy(part[2], transform + k, bytes);
         F g = NAME(sigmoid)(NAME(load)(part[0])), x = NAME(load)(part[1]);
-        F t = NAME(most)(NAME(load)(part[2]), (F){0});
+        F t = NAME(maximum)(NAME(load)(part[2]), (F){0});
         NAME(store)(part[0], g * t + (1.0f - g) * x);
         memcpy(features + k, part[0], bytes);
     }
     return 0;
 }
 
-/* Symbols (words, length) -> the maxima of all filters, activated (words, features).
+/* Symbols (words, length) -> the maximum of each filter after its activation (words, features).
  *
- * Windows that lie wholly in the padding at a word's end are all alike: one of them is enough. */
+ * All windows inside the padding at the end of a word are equal, so that only one of them is computed. */
 TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64_t length, const float *table,
                                       int64_t size, int64_t banks, const Matrix *filters, const float *const *biases,
                                       const int64_t *counts, int tanh_activation, float *features) {
@@ -293,22 +294,22 @@ TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64
         const int32_t *symbols = chars + word * length;
         int64_t end = length - 1;
         while (end > 0 && symbols[end - 1] == symbols[length - 1]) end--;
-        for (int64_t place = 0; place < length; place++)
-            memcpy(embedded + place * size, table + symbols[place] * size, size * sizeof(float));
+        for (int64_t position = 0; position < length; position++)
+            memcpy(embedded + position * size, table + symbols[position] * size, size * sizeof(float));
         float *to = features + word * total;
         for (int64_t bank = 0; bank < banks; bank++) {
-            int64_t depth = filters[bank].depth, places = length - depth / size + 1;
-            int64_t windows = end + 1 < places ? end + 1 : places;
+            int64_t depth = filters[bank].depth, positions = length - depth / size + 1;
+            int64_t windows = end + 1 < positions ? end + 1 : positions;
             for (int64_t panel = 0; panel * PANEL < counts[bank]; panel++) {
                 const float *weights = (const float *)filters[bank].weights + panel * depth * PANEL;
                 F best[4];
-                for (int q = 0; q < 4; q++) best[q] = NAME(all)(-INFINITY);
+                for (int q = 0; q < 4; q++) best[q] = NAME(broadcast)(-INFINITY);
                 EACH_TILE(windows, NAME(max_tile), embedded + r * size, size, weights, depth, best);
                 float values[PANEL];
                 int64_t wide = counts[bank] - panel * PANEL < PANEL ? counts[bank] - panel * PANEL : PANEL;
                 for (int q = 0; q < 4; q++) {
                     F value = best[q] + NAME(load)(biases[bank] + panel * PANEL + q * LANES);
-                    value = tanh_activation ? NAME(hyperbolic)(value) : NAME(most)(value, (F){0});
+                    value = tanh_activation ? NAME(hyperbolic)(value) : NAME(maximum)(value, (F){0});
                     NAME(store)(values + q * LANES, value);
                 }
                 memcpy(to + panel * PANEL, values, wide * sizeof(float));
@@ -320,99 +321,101 @@ TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64
     return 0;
 }
 
-/* One panel's gates -> new cells and what leaves them, for `rows` rows. */
+/* From the gates of one panel: the new cell states, and the hidden states before the projection, of `rows` rows. */
 TARGET static void NAME(gates)(const float *sums, int64_t rows, float *cell, float *hidden, int64_t stride, float limit) {
-    const F high = NAME(all)(limit), low = NAME(all)(-limit);
+    const F high = NAME(broadcast)(limit), low = NAME(broadcast)(-limit);
     for (int64_t r = 0; r < rows; r++) {
         const float *row = sums + r * PANEL;
-        F enter = NAME(sigmoid)(NAME(load)(row)), forget = NAME(sigmoid)(NAME(load)(row + LANES));
-        F candidate = NAME(hyperbolic)(NAME(load)(row + 2 * LANES)), leave = NAME(sigmoid)(NAME(load)(row + 3 * LANES));
-        F new_cell = forget * NAME(load)(cell + r * stride) + enter * candidate;
-        new_cell = NAME(least)(NAME(most)(new_cell, low), high);
+        F in_gate = NAME(sigmoid)(NAME(load)(row)), forget_gate = NAME(sigmoid)(NAME(load)(row + LANES));
+        F candidate = NAME(hyperbolic)(NAME(load)(row + 2 * LANES)), out_gate = NAME(sigmoid)(NAME(load)(row + 3 * LANES));
+        F new_cell = forget_gate * NAME(load)(cell + r * stride) + in_gate * candidate;
+        new_cell = NAME(minimum)(NAME(maximum)(new_cell, low), high);
         NAME(store)(cell + r * stride, new_cell);
-        NAME(store)(hidden + r * stride, leave * NAME(hyperbolic)(new_cell));
+        NAME(store)(hidden + r * stride, out_gate * NAME(hyperbolic)(new_cell));
     }
 }
 
-/* One direction of one layer over all steps. Step t has live[t] rows, the first of those of the step before; inputs and
- * outputs hold the rows of step after step. The state starts from zero. */
+/* The part of the gates without recurrence, for one panel: the bias plus the product with the input. */
+TARGET static void NAME(input_gates)(const Layer *layer, int64_t panel, NAME(Inputs) inputs, int64_t rows, float *gates) {
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(gates + r * PANEL, layer->bias + panel * PANEL, PANEL * sizeof(float));
+    NAME(add_panel)(&layer->input, panel, inputs, 0, rows, gates);
+}
+
+/* The clipped projection of `rows` hidden states. `sums` has room for (rows, PANEL). */
+TARGET static void NAME(project)(const Layer *layer, NAME(Inputs) hidden, int64_t rows, float *sums, float *outputs) {
+    const int64_t size = layer->size;
+    const float clip = layer->projection_clip;
+    for (int64_t panel = 0; panel * PANEL < layer->projection.columns; panel++) {
+        int64_t wide = size - panel * PANEL < PANEL ? size - panel * PANEL : PANEL;
+        memset(sums, 0, rows * PANEL * sizeof(float));
+        NAME(add_panel)(&layer->projection, panel, hidden, 0, rows, sums);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < wide; k++) {
+                float value = sums[r * PANEL + k];
+                value = value > clip ? clip : value;
+                outputs[r * size + panel * PANEL + k] = value < -clip ? -clip : value;
+            }
+    }
+}
+
+/* One direction of one layer over all steps, from a zero state. Sentences are sorted by falling length: step t has the
+ * first live[t] rows of step t - 1. Inputs and outputs have the rows of all steps one after another. */
 TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int64_t *live, int64_t steps, float *outputs) {
     if (steps == 0) return 0;
     const int64_t cells = layer->cells, size = layer->size, depth = layer->input.depth, panels = cells / LANES;
     const int bytes = layer->input.scales != NULL;
     const int64_t input_stride = bytes ? NAME(padded)(depth) : depth, state_stride = bytes ? NAME(padded)(size) : size;
-    const int64_t most = live[0], wide = layer->projects ? layer->projection.columns : 0;
     const int64_t cell_depth = layer->projects ? layer->projection.depth : 0, cell_stride = NAME(padded)(cell_depth);
-    const int64_t at_once = most > TOKENS_AT_ONCE ? most : TOKENS_AT_ONCE;
-    const int64_t room = live[steps - 1] > FEW_ROWS ? 0 : TOKENS_AT_ONCE * panels * PANEL;
+    const int64_t most_rows = live[0], at_once = most_rows > TOKENS_AT_ONCE ? most_rows : TOKENS_AT_ONCE;
+    const int64_t ahead_size = live[steps - 1] > FEW_ROWS ? 0 : TOKENS_AT_ONCE * panels * PANEL;
 
-    float *cell = allocate(most * cells * sizeof(float)), *hidden = allocate(most * cells * sizeof(float));
-    float *sums = allocate(most * PANEL * sizeof(float)), *ahead = allocate(room * sizeof(float));
+    float *cell = allocate(most_rows * cells * sizeof(float)), *hidden = allocate(most_rows * cells * sizeof(float));
+    float *sums = allocate(most_rows * PANEL * sizeof(float)), *ahead = allocate(ahead_size * sizeof(float));
     uint8_t *input_bytes = NULL, *state_bytes = NULL, *hidden_bytes = NULL;
     float *input_scales = NULL, *state_scales = NULL, *hidden_scales = NULL;
     int failed = !cell || !hidden || !sums || !ahead;
     if (bytes) {
         input_bytes = allocate(at_once * input_stride), input_scales = allocate(at_once * sizeof(float));
-        state_bytes = allocate(most * state_stride), state_scales = allocate(most * sizeof(float));
-        hidden_bytes = allocate(most * cell_stride), hidden_scales = allocate(most * sizeof(float));
+        state_bytes = allocate(most_rows * state_stride), state_scales = allocate(most_rows * sizeof(float));
+        hidden_bytes = allocate(most_rows * cell_stride), hidden_scales = allocate(most_rows * sizeof(float));
         failed |= !input_bytes || !input_scales || !state_bytes || !state_scales || !hidden_bytes || !hidden_scales;
     }
-    if (!failed) memset(cell, 0, most * cells * sizeof(float));
+    if (!failed) memset(cell, 0, most_rows * cells * sizeof(float));
 
-    int64_t ready = 0, used = 0, chunk = 0; /* tokens in `ahead`, those of them that are done, its rows */
-    const float *before = NULL;
+    /* With few rows, `ahead` has the input's part of the gates of `chunk` tokens, of which `used` are done. */
+    int64_t ready = 0, used = 0, chunk = 0;
+    const float *last_outputs = NULL;
     for (int64_t step = 0; step < steps && !failed; step++) {
         const int64_t rows = live[step];
         const int few = rows <= FEW_ROWS;
+        NAME(Inputs) input_rows = {inputs, input_bytes, input_scales, input_stride};
         if (!few || used == ready) {
-            /* The input's share: this step's rows, or those of as many steps as fit. */
             chunk = rows;
             if (few)
                 for (int64_t next = step + 1; next < steps && chunk + live[next] <= TOKENS_AT_ONCE; next++)
                     chunk += live[next];
             if (bytes) NAME(quantise)(inputs, depth, chunk, depth, input_bytes, input_stride, input_scales);
-            NAME(Inputs) given = {inputs, input_bytes, input_scales, input_stride};
-            for (int64_t panel = 0; panel < panels && few; panel++) {
-                float *to = ahead + panel * chunk * PANEL;
-                for (int64_t r = 0; r < chunk; r++)
-                    memcpy(to + r * PANEL, layer->bias + panel * PANEL, PANEL * sizeof(float));
-                NAME(add_panel)(&layer->input, panel, given, 0, chunk, to);
-            }
+            for (int64_t panel = 0; panel < panels && few; panel++)
+                NAME(input_gates)(layer, panel, input_rows, chunk, ahead + panel * chunk * PANEL);
             ready = few ? chunk : 0, used = 0;
         }
-        NAME(Inputs) given = {inputs, input_bytes, input_scales, input_stride};
-        NAME(Inputs) state = {before, state_bytes, state_scales, state_stride};
+        NAME(Inputs) state = {last_outputs, state_bytes, state_scales, state_stride};
         for (int64_t panel = 0; panel < panels; panel++) {
-            float *gates = sums;
-            if (few) {
-                gates = ahead + (panel * chunk + used) * PANEL;
-            } else {
-                for (int64_t r = 0; r < rows; r++)
-                    memcpy(gates + r * PANEL, layer->bias + panel * PANEL, PANEL * sizeof(float));
-                NAME(add_panel)(&layer->input, panel, given, 0, rows, gates);
-            }
+            float *gates = few ? ahead + (panel * chunk + used) * PANEL : sums;
+            if (!few) NAME(input_gates)(layer, panel, input_rows, rows, gates);
             if (step > 0) NAME(add_panel)(&layer->recurrent, panel, state, 0, rows, gates);
             NAME(gates)(gates, rows, cell + panel * LANES, hidden + panel * LANES, cells, layer->cell_clip);
         }
         if (layer->projects) {
             if (bytes) NAME(quantise)(hidden, cells, rows, cell_depth, hidden_bytes, cell_stride, hidden_scales);
-            NAME(Inputs) leaving = {hidden, hidden_bytes, hidden_scales, bytes ? cell_stride : cells};
-            for (int64_t panel = 0; panel * PANEL < wide; panel++) {
-                int64_t real = size - panel * PANEL < PANEL ? size - panel * PANEL : PANEL;
-                memset(sums, 0, rows * PANEL * sizeof(float));
-                NAME(add_panel)(&layer->projection, panel, leaving, 0, rows, sums);
-                for (int64_t r = 0; r < rows; r++)
-                    for (int64_t k = 0; k < real; k++) {
-                        float value = sums[r * PANEL + k];
-                        value = value > layer->projection_clip ? layer->projection_clip : value;
-                        outputs[r * size + panel * PANEL + k] = value < -layer->projection_clip ? -layer->projection_clip : value;
-                    }
-            }
+            NAME(Inputs) hidden_rows = {hidden, hidden_bytes, hidden_scales, bytes ? cell_stride : cells};
+            NAME(project)(layer, hidden_rows, rows, sums, outputs);
         } else {
             for (int64_t r = 0; r < rows; r++) memcpy(outputs + r * size, hidden + r * cells, size * sizeof(float));
         }
         if (bytes) NAME(quantise)(outputs, size, rows, size, state_bytes, state_stride, state_scales);
-        before = outputs;
+        last_outputs = outputs;
         if (few) used += rows;
         inputs += rows * depth, outputs += rows * size;
     }

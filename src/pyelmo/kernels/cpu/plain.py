@@ -1,6 +1,6 @@
-"""The plain references of cpu.py, in numpy: the same names and arguments, and what int8 runs on without a compiler.
+"""The plain reference of compiled.py in numpy, with the same names and arguments; int8 without a compiler uses it.
 
-R rows of a weight matrix (the outputs), K its columns (the inputs), M rows of inputs, C cells, P output of a direction.
+R rows of a weight matrix (its outputs), K columns (its inputs), M rows of inputs, C cells, P output of a direction.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Matrix:
         return self.weights.restore() if isinstance(self.weights, Quantised) else self.weights
 
     def product(self, inputs: Float32Array) -> Float32Array:
-        """inputs times the transposed matrix; int8 weights meet inputs that are rounded to int8 row by row."""
+        """Return inputs times the transposed matrix; for int8 weights, each input row is rounded to int8, too."""
         if not isinstance(self.weights, Quantised):
             outputs: Float32Array = inputs @ self.weights.T
             return outputs
         largest = np.abs(inputs).max(-1, keepdims=True, initial=0.0)
         inverse = np.divide(np.float32(LEVELS), largest, out=np.zeros_like(largest), where=largest > 0)
-        # Products of whole numbers are exact in float64, whatever their order.
+        # Products of integers are exact in float64, in any order.
         sums = np.rint(inputs * inverse).astype(np.float64) @ self.weights.values.T.astype(np.float64)
         scaled: Float32Array = sums.astype(np.float32) * (self.weights.scales * (largest / np.float32(LEVELS)))
         return scaled
@@ -58,10 +58,10 @@ class Lstm:
         for rows in live:
             gates = self.bias + self.input.product(inputs[done : done + rows])
             gates += self.recurrent.product(hidden[:rows])
-            enter, forget, candidate, leave = np.split(gates, 4, -1)
-            cell = _sigmoid(forget) * cell[:rows] + _sigmoid(enter) * np.tanh(candidate)
+            in_gate, forget_gate, candidate, out_gate = np.split(gates, 4, -1)
+            cell = _sigmoid(forget_gate) * cell[:rows] + _sigmoid(in_gate) * np.tanh(candidate)
             cell = cell.clip(-self.cell_clip, self.cell_clip)
-            hidden = _sigmoid(leave) * np.tanh(cell)
+            hidden = _sigmoid(out_gate) * np.tanh(cell)
             if self.projection is not None:
                 hidden = self.projection.product(hidden).clip(-self.projection_clip, self.projection_clip)
             outputs[done : done + rows] = hidden
@@ -75,8 +75,8 @@ def linear(matrix: Matrix, bias: Float32Array | None, inputs: Float32Array) -> F
 
 
 def highway(transform: Float32Array, gate: Float32Array, features: Float32Array) -> None:
-    carried = _sigmoid(gate)
-    features[:] = carried * np.maximum(transform, 0.0) + (1 - carried) * features
+    opened = _sigmoid(gate)
+    features[:] = opened * np.maximum(transform, 0.0) + (1 - opened) * features
 
 
 class CharFeatures:

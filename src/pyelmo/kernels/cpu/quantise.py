@@ -1,4 +1,4 @@
-"""Weights as int8 with a scale for each row: w = scale * q, |q| <= 127."""
+"""Weights as int8 with a scale for each row: w is about scale * q, with |q| <= 127."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ LEVELS = 127
 
 @dataclass(frozen=True)
 class Quantised:
-    """Small numbers, and the scale of each row: `scales` has the leading axes of `values`."""
+    """An int8 array and the scale of each row; the shape of `scales` is the leading part of that of `values`."""
 
     values: npt.NDArray[np.int8]
     scales: Float32Array
 
     def restore(self) -> Float32Array:
-        wide = self.scales.reshape(self.scales.shape + (1,) * (self.values.ndim - self.scales.ndim))
-        restored: Float32Array = self.values * wide
+        """Return the weights as float32."""
+        scales = self.scales.reshape(self.scales.shape + (1,) * (self.values.ndim - self.scales.ndim))
+        restored: Float32Array = self.values * scales
         return restored
 
 
 def quantise(weights: Float32Array, axes: int = 1) -> Quantised:
-    """The last `axes` axes are a row; its largest weight becomes 127 or -127, and a row of zeros stays zero.
+    """Quantise weights; the last `axes` axes are a row, whose largest absolute weight becomes 127.
 
-    A scale keeps 17 bits, so that its products with 127 and with every q are exact: quantising what `restore` gives
-    changes nothing.
+    Scales are rounded to 17 bits, so that their product with every q is exact: quantising a restored matrix again gives
+    the same result.
     """
     row = tuple(range(-axes, 0))
     scales = (np.abs(weights).max(row, keepdims=True, initial=0.0) / np.float32(LEVELS)).astype(np.float32)

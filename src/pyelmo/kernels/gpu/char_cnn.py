@@ -1,16 +1,17 @@
-"""Convolutions over a word's symbols and their maximum over all positions, in one kernel.
+"""The convolutions over the symbols of a word and their maximum over all positions, in one kernel.
 
-U words, C symbols a word, E symbol embedding, W widest filter, F features (all filters together), K = W * E.
+U words, C symbols of a word, E symbol embedding, W widest filter, F features (all filters together), K = W * E.
 
-Every filter is widened with zeros to W taps, so that all of them are one product of (positions, K) and (K, F), of which
-only the maximum and its place are kept. A word ends in a run of one padding symbol, and the windows that lie in the
-run are all alike: of those only the first is computed, which for the words of a text is a third of the positions.
-Words are taken in the order of their length, so that those side by side need the same number of positions.
-Backward, the gradient of a feature goes to the first window that reached the maximum. Windows that tie hold the same
-symbols, so the sums over filters and symbols are those of `amax`, which spreads the gradient over the ties.
+Every filter is padded with zeros to width W, so that all filters are one product of (positions, K) and (K, F); only the
+maximum and its position are stored. A word ends in a run of the same padding symbol, and all windows inside this run
+are equal, so that only the first of them is computed: a third of all positions for the words of normal text. Words are
+sorted by length, so that the words of a program need the same number of positions.
+
+In the backward pass, the gradient of a feature goes to the first window with the maximum. Windows with equal values
+contain the same symbols, so the summed gradients equal those of `amax`, which divides them among equal values.
 """
 
-# Triton gives its decorator no types, and its kernels take their constants in capitals.
+# Triton's decorator has no types, and the constants of its kernels are in upper case.
 # mypy: disable-error-code="untyped-decorator, no-untyped-call, no-any-return"
 # ruff: noqa: N803
 
@@ -29,10 +30,10 @@ from torch.autograd.function import once_differentiable
 
 from pyelmo.kernels import compute_type
 
-WORDS = 4  # words that a program takes together,
-SPAN = 16  # and positions of each: a tile of 64 rows for the matrix units
+WORDS = 4  # words of a program
+SPAN = 16  # positions of each word in a tile, which has WORDS * SPAN = 64 rows for the tensor cores
 FEATURES = 64  # features of a tile
-SPLITS = 64  # parts into which the words are split for the gradients of filters and symbols
+SPLITS = 64  # partial sums of the gradients of filters and symbols
 
 
 @triton.jit
@@ -40,13 +41,13 @@ def _spell_kernel(
     chars: tl.tensor, table: tl.tensor, out: tl.tensor,  # (U, C), (symbols, E), (U, C + W, E)
     length: tl.tensor, dim: tl.tensor, taps: tl.tensor, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """The symbols' vectors, and zeros after the last: a window that overhangs reads them."""
+    """Look up the vectors of symbols, with zeros after the last one for windows that reach beyond it."""
     word = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    place, e = at // dim, at % dim
-    char = tl.load(chars + word * length + place, mask=place < length, other=0)
-    value = tl.load(table + char * dim + e, mask=place < length, other=0.0)
-    tl.store(out + word * (length + taps) * dim + at, value.to(out.dtype.element_ty), mask=place < length + taps)
+    position, e = at // dim, at % dim
+    char = tl.load(chars + word * length + position, mask=position < length, other=0)
+    value = tl.load(table + char * dim + e, mask=position < length, other=0.0)
+    tl.store(out + word * (length + taps) * dim + at, value.to(out.dtype.element_ty), mask=position < length + taps)
 
 
 @triton.jit
@@ -55,10 +56,10 @@ def _windows(
     length: tl.tensor, dim: tl.tensor, taps: tl.tensor,
     WORDS: tl.constexpr, SPAN: tl.constexpr,
 ) -> Any:  # fmt: skip
-    """(WORDS * SPAN, len(k)): the windows that begin at `start` and at the positions after it, a row for each."""
-    place = start + tl.arange(0, WORDS * SPAN) % SPAN
-    row = symbols + (word.to(tl.int64) * (length + taps) + place) * dim
-    inside = (word >= 0) & (place < length)
+    """Return (WORDS * SPAN, len(k)): the windows that begin at the positions from `start` on, one in each row."""
+    position = start + tl.arange(0, WORDS * SPAN) % SPAN
+    row = symbols + (word.to(tl.int64) * (length + taps) + position) * dim
+    inside = (word >= 0) & (position < length)
     return tl.load(row[:, None] + k[None, :], mask=inside[:, None] & (k < taps * dim)[None, :], other=0.0)
 
 
@@ -84,7 +85,7 @@ def _forward_kernel(
     at = group + tl.arange(0, WORDS * SPAN) // SPAN
     row_word = tl.load(order + at, mask=at < words, other=-1)
     best = tl.full((WORDS, FEATURES), float("-inf"), tl.float32)
-    place = tl.zeros((WORDS, FEATURES), tl.int32)
+    position = tl.zeros((WORDS, FEATURES), tl.int32)
     for start in range(0, tl.max(count), SPAN):
         product = tl.zeros((WORDS * SPAN, FEATURES), tl.float32)
         for part in range(0, DEPTH, PART):
@@ -94,18 +95,18 @@ def _forward_kernel(
             filters = tl.load(weight + feature[None, :] * (taps * dim) + k[:, None], mask=taken, other=0.0)
             product = tl.dot(window, filters, product, input_precision="ieee")
         values = tl.reshape(product, (WORDS, SPAN, FEATURES))
-        here = start + tl.arange(0, SPAN)
-        valid = (here[None, :] < count[:, None])[:, :, None] & (here[:, None] <= last[None, :])[None, :, :]
+        span = start + tl.arange(0, SPAN)
+        valid = (span[None, :] < count[:, None])[:, :, None] & (span[:, None] <= last[None, :])[None, :, :]
         values = tl.where(valid, values, float("-inf"))
         most, index = tl.max(values, axis=1, return_indices=True)
         better = most > best
         best = tl.where(better, most, best)
-        place = tl.where(better, start + index, place)
+        position = tl.where(better, start + index, position)
     to = word.to(tl.int64)[:, None] * features + feature[None, :]
     inside = (word >= 0)[:, None] & known[None, :]
     best += tl.load(bias + feature, mask=known, other=0.0).to(tl.float32)[None, :]
     tl.store(out + to, best.to(out.dtype.element_ty), mask=inside)
-    tl.store(where + to, place.to(where.dtype.element_ty), mask=inside)
+    tl.store(where + to, position.to(where.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -113,13 +114,13 @@ def _spread(
     grad: tl.tensor, where: tl.tensor, word: tl.tensor, feature: tl.tensor, features: tl.tensor, start: tl.tensor,
     WORDS: tl.constexpr, SPAN: tl.constexpr, FEATURES: tl.constexpr, TYPE: tl.constexpr,
 ) -> Any:  # fmt: skip
-    """(WORDS * SPAN, FEATURES): each feature's gradient in the row of its maximum, zero elsewhere."""
+    """Return (WORDS * SPAN, FEATURES): the gradient of each feature in the row of its maximum, 0 elsewhere."""
     at = word.to(tl.int64)[:, None] * features + feature[None, :]
     inside = (word >= 0)[:, None] & (feature < features)[None, :]
     value = tl.load(grad + at, mask=inside, other=0.0).to(TYPE)
-    place = tl.load(where + at, mask=inside, other=-1).to(tl.int32)
-    here = start + tl.arange(0, SPAN)
-    spread = tl.where(place[:, None, :] == here[None, :, None], value[:, None, :], 0.0)
+    position = tl.load(where + at, mask=inside, other=-1).to(tl.int32)
+    span = start + tl.arange(0, SPAN)
+    spread = tl.where(position[:, None, :] == span[None, :, None], value[:, None, :], 0.0)
     return tl.reshape(spread, (WORDS * SPAN, FEATURES)).to(TYPE)
 
 
@@ -171,9 +172,9 @@ def _window_kernel(
             taken = (feature < features)[:, None] & (k < taps * dim)[None, :]
             filters = tl.load(weight + feature[:, None] * (taps * dim) + k[None, :], mask=taken, other=0.0)
             total = tl.dot(spread, filters, total, input_precision="ieee")
-        place = start + tl.arange(0, WORDS * SPAN) % SPAN
-        to = out + (row_word.to(tl.int64) * length + place)[:, None] * (taps * dim) + k[None, :]
-        inside = (row_word >= 0) & (place < length)
+        position = start + tl.arange(0, WORDS * SPAN) % SPAN
+        to = out + (row_word.to(tl.int64) * length + position)[:, None] * (taps * dim) + k[None, :]
+        inside = (row_word >= 0) & (position < length)
         tl.store(to, total, mask=inside[:, None] & (k < taps * dim)[None, :])
 
 
@@ -185,17 +186,17 @@ def _fold_kernel(
     length: tl.tensor, dim: tl.tensor, taps: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A symbol's gradient is the sum over the windows that it lies in."""
+    """Sum the gradient of each symbol over the windows that contain it."""
     word = tl.program_id(0).to(tl.int64)
     count = tl.load(positions + word)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)  # over (C, E)
-    place, e = at // dim, at % dim
+    position, e = at // dim, at % dim
     total = tl.zeros((BLOCK,), tl.float32)
     for tap in range(taps):
-        begin = place - tap
-        inside = (begin >= 0) & (begin < count) & (place < length)
+        begin = position - tap
+        inside = (begin >= 0) & (begin < count) & (position < length)
         total += tl.load(windows + ((word * length + begin) * taps + tap) * dim + e, mask=inside, other=0.0)
-    tl.store(out + word * length * dim + at, total, mask=place < length)
+    tl.store(out + word * length * dim + at, total, mask=position < length)
 
 
 @triton.jit
@@ -206,7 +207,7 @@ def _table_kernel(
     words: tl.tensor, length: tl.tensor, dim: tl.tensor, taps: tl.tensor, symbols: tl.tensor,
     DIM: tl.constexpr, WORDS: tl.constexpr, SPAN: tl.constexpr, SYMBOLS: tl.constexpr,
 ) -> None:  # fmt: skip
-    """The sum over each symbol's places, as a product with their one-hot matrix: always in the same order."""
+    """Sum over the positions of each symbol, as a product with a one-hot matrix, so that the order is fixed."""
     symbol = tl.program_id(0) * SYMBOLS + tl.arange(0, SYMBOLS)
     split = tl.program_id(1)
     e = tl.arange(0, DIM)
@@ -218,9 +219,9 @@ def _table_kernel(
         at = group + tl.arange(0, WORDS * SPAN) // SPAN
         row_word = tl.load(order + at, mask=at < words, other=-1).to(tl.int64)
         for start in range(0, tl.minimum(tl.max(count) + taps - 1, length), SPAN):
-            place = start + tl.arange(0, WORDS * SPAN) % SPAN
-            inside = (row_word >= 0) & (place < length)
-            row = row_word * length + place
+            position = start + tl.arange(0, WORDS * SPAN) % SPAN
+            inside = (row_word >= 0) & (position < length)
+            row = row_word * length + position
             char = tl.load(chars + row, mask=inside, other=-1)
             taken = inside[:, None] & (e < dim)[None, :]
             value = tl.load(grad + row[:, None] * dim + e[None, :], mask=taken, other=0.0)
@@ -250,10 +251,7 @@ class _Sizes:
 def fast_conv_max(
     chars: Tensor, table: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], padding: int | None
 ) -> Tensor:
-    """(U, C) symbols, (symbols, E), filters (count, E, width), (count,) -> (U, F): each filter's maximum over the word.
-
-    `padding` is the row of the table that takes no gradient.
-    """
+    """Compute `conv_max` on a GPU, in the dtype of `table` or of autocast."""
     dtype = compute_type(table)
     result: Tensor = _ConvMax.apply(chars, table, padding, dtype, len(weights), *weights, *biases)
     return result
@@ -315,7 +313,7 @@ class _ConvMax(torch.autograd.Function):
 
 
 def _grad_weight(grad: Tensor, saved: tuple[Tensor, ...], sizes: _Sizes) -> Tensor:
-    """Of all filters as if they had the widest one's taps (F, E, W)."""
+    """Return the gradient of all filters, padded to the widest one (F, E, W)."""
     _, symbols, _, where, order, positions = saved
     tile = _tile(sizes, grad.dtype)
     totals = grad.new_zeros(SPLITS, sizes.features, sizes.depth, dtype=torch.float32)
@@ -357,15 +355,15 @@ def _block(size: int) -> int:
 
 
 def _positions(chars: Tensor) -> Tensor:  # (U, C) -> (U,)
-    """How many of a word's positions are worth computing: all before the run of its last symbol, and one in it."""
+    """Return how many positions of a word are needed: all before the run of its last symbol, and one inside it."""
     length = chars.shape[1]
-    places = torch.arange(1, length + 1, device=chars.device, dtype=torch.int32)
-    return ((chars != chars[:, -1:]) * places).amax(1).add(1).clamp(max=length).to(torch.int32)
+    positions = torch.arange(1, length + 1, device=chars.device, dtype=torch.int32)
+    return ((chars != chars[:, -1:]) * positions).amax(1).add(1).clamp(max=length).to(torch.int32)
 
 
 def _tile(sizes: _Sizes, dtype: torch.dtype) -> dict[str, Any]:
     kind = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16}[dtype]
-    part = min(sizes.depth, 32 if dtype is torch.float32 else 128)  # of K, at once: bounded by the shared memory
+    part = min(sizes.depth, 32 if dtype is torch.float32 else 128)  # columns of K at once, limited by the shared memory
     return {
         "PART": part, "WORDS": WORDS, "SPAN": SPAN, "FEATURES": FEATURES, "TYPE": kind,
         "num_stages": 1,

@@ -1,10 +1,10 @@
-"""The recurrence of GRUs on a GPU: the equations of `tasks.recurrent.gru_recurrence`, all steps in one launch.
+"""The recurrence of GRUs on a GPU: `model.recurrent.gru_recurrence`, all steps in one launch.
 
-S layers side by side (two directions), T time, B batch, H hidden. As in `highway_lstm`, a program takes some rows of
-the batch through all steps by itself, and products are of numbers in the compute type, all else is float32.
+S recurrences that run together (the two directions), T time, B batch, H hidden. As in `highway_lstm.py`, a program
+computes all steps of some rows of the batch; products are in the compute type, all else is in float32.
 """
 
-# Triton gives its decorator no types, and its kernels take their constants in capitals.
+# Triton's decorator has no types, and the constants of its kernels are in upper case.
 # mypy: disable-error-code="untyped-decorator, no-untyped-call, no-any-return"
 # ruff: noqa: N803
 
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pyelmo.kernels import compute_type
-from pyelmo.kernels.gpu.lstm import _sigmoid, _tanh
+from pyelmo.kernels.gpu.activations import sigmoid, tanh
 
 TILES = {
     "forward": {"ROWS": 16, "COLUMNS": 128, "PART": 32, "num_warps": 8, "num_stages": 3},
@@ -29,10 +29,10 @@ TILES = {
 
 @triton.jit(do_not_specialize=["time", "batch"])
 def _forward(
-    gates: tl.tensor,  # (S, T, B, 3H): what the words bring
+    gates: tl.tensor,  # (S, T, B, 3H): W x + b
     weights: tl.tensor,  # (S, H, 3H)
     bias: tl.tensor,  # (S, H)
-    active: tl.tensor,  # (S, T, B, 4H): reset, update and new after their non-linearities, and what reset is applied to
+    active: tl.tensor,  # (S, T, B, 4H): reset, update, new after their activation; U h + bias of `new`
     outputs: tl.tensor,  # (S, T, B, H)
     time: tl.tensor, batch: tl.tensor,
     H: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PART: tl.constexpr,
@@ -48,28 +48,30 @@ def _forward(
             reset = tl.load(gates + at * 3 * H + columns, mask=inside, other=0.0)
             update = tl.load(gates + at * 3 * H + H + columns, mask=inside, other=0.0)
             new = tl.load(gates + at * 3 * H + 2 * H + columns, mask=inside, other=0.0)
-            kept = tl.load(bias + layer * H + columns, mask=columns < H, other=0.0)
-            kept = tl.zeros((ROWS, COLUMNS), tl.float32) + kept[None, :]
+            recurrent_new = tl.load(bias + layer * H + columns, mask=columns < H, other=0.0)
+            recurrent_new = tl.zeros((ROWS, COLUMNS), tl.float32) + recurrent_new[None, :]
             last = tl.zeros((ROWS, COLUMNS), tl.float32)
             if step > 0:
                 last = tl.load(outputs + before * H + columns, mask=inside, other=0.0)
                 for part in range(0, H, PART):
-                    places = part + tl.arange(0, PART)
-                    known = (rows < batch)[:, None] & (places < H)[None, :]
-                    hidden = tl.load(outputs + before * H + places, mask=known, other=0.0)
+                    inner = part + tl.arange(0, PART)
+                    known = (rows < batch)[:, None] & (inner < H)[None, :]
+                    hidden = tl.load(outputs + before * H + inner, mask=known, other=0.0)
                     hidden = hidden.to(weights.dtype.element_ty)
-                    tile = weights + (layer * H + places[:, None]) * 3 * H + columns[None, :]
-                    real = (places < H)[:, None] & (columns < H)[None, :]
+                    tile = weights + (layer * H + inner[:, None]) * 3 * H + columns[None, :]
+                    real = (inner < H)[:, None] & (columns < H)[None, :]
                     reset = tl.dot(hidden, tl.load(tile, mask=real, other=0.0), reset, input_precision="ieee")
                     update = tl.dot(hidden, tl.load(tile + H, mask=real, other=0.0), update, input_precision="ieee")
-                    kept = tl.dot(hidden, tl.load(tile + 2 * H, mask=real, other=0.0), kept, input_precision="ieee")
-            reset, update = _sigmoid(reset), _sigmoid(update)
-            new = _tanh(new + reset * kept)
+                    recurrent_new = tl.dot(
+                        hidden, tl.load(tile + 2 * H, mask=real, other=0.0), recurrent_new, input_precision="ieee"
+                    )
+            reset, update = sigmoid(reset), sigmoid(update)
+            new = tanh(new + reset * recurrent_new)
             tl.store(outputs + at * H + columns, (1.0 - update) * new + update * last, mask=inside)
             tl.store(active + at * 4 * H + columns, reset, mask=inside)
             tl.store(active + at * 4 * H + H + columns, update, mask=inside)
             tl.store(active + at * 4 * H + 2 * H + columns, new, mask=inside)
-            tl.store(active + at * 4 * H + 3 * H + columns, kept, mask=inside)
+            tl.store(active + at * 4 * H + 3 * H + columns, recurrent_new, mask=inside)
         tl.debug_barrier()  # the next step reads what all threads of this program wrote
 
 
@@ -79,7 +81,7 @@ def _backward(
     active: tl.tensor,  # (S, T, B, 4H)
     outputs: tl.tensor,  # (S, T, B, H)
     grad_outputs: tl.tensor,  # (S, T, B, H)
-    grads: tl.tensor,  # (S, T, B, 4H): of the products with the last state (reset, update, kept), and of new
+    grads: tl.tensor,  # (S, T, B, 4H): of U h + bias (reset, update, new), and of W x + b of `new`
     grad_state: tl.tensor,  # (S, B, H): zero at first
     time: tl.tensor, batch: tl.tensor,
     H: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PART: tl.constexpr,
@@ -97,11 +99,11 @@ def _backward(
             grad += tl.load(state, mask=inside, other=0.0)
             if back > 0:
                 for part in range(0, 3 * H, PART):
-                    places = part + tl.arange(0, PART)
-                    known = (rows < batch)[:, None] & (places < 3 * H)[None, :]
-                    later = tl.load(grads + (at + batch) * 4 * H + places, mask=known, other=0.0)
-                    real = (places < 3 * H)[:, None] & (columns < H)[None, :]
-                    tile = weights + (layer * 3 * H + places[:, None]) * H + columns[None, :]
+                    inner = part + tl.arange(0, PART)
+                    known = (rows < batch)[:, None] & (inner < 3 * H)[None, :]
+                    later = tl.load(grads + (at + batch) * 4 * H + inner, mask=known, other=0.0)
+                    real = (inner < 3 * H)[:, None] & (columns < H)[None, :]
+                    tile = weights + (layer * 3 * H + inner[:, None]) * H + columns[None, :]
                     grad = tl.dot(
                         later.to(weights.dtype.element_ty), tl.load(tile, mask=real, other=0.0), grad,
                         input_precision="ieee",
@@ -109,13 +111,13 @@ def _backward(
             reset = tl.load(active + at * 4 * H + columns, mask=inside, other=0.0)
             update = tl.load(active + at * 4 * H + H + columns, mask=inside, other=0.0)
             new = tl.load(active + at * 4 * H + 2 * H + columns, mask=inside, other=0.0)
-            kept = tl.load(active + at * 4 * H + 3 * H + columns, mask=inside, other=0.0)
+            recurrent_new = tl.load(active + at * 4 * H + 3 * H + columns, mask=inside, other=0.0)
             last = tl.zeros((ROWS, COLUMNS), tl.float32)
             if step > 0:
                 last = tl.load(outputs + (at - batch) * H + columns, mask=inside, other=0.0)
             d_new = grad * (1.0 - update) * (1.0 - new * new)
             to = grads + at * 4 * H + columns
-            tl.store(to, d_new * kept * reset * (1.0 - reset), mask=inside)
+            tl.store(to, d_new * recurrent_new * reset * (1.0 - reset), mask=inside)
             tl.store(to + H, grad * (last - new) * update * (1.0 - update), mask=inside)
             tl.store(to + 2 * H, d_new * reset, mask=inside)
             tl.store(to + 3 * H, d_new, mask=inside)
@@ -124,7 +126,7 @@ def _backward(
 
 
 def fast_gru_recurrence(gates: Tensor, recurrent: Tensor, bias: Tensor) -> Tensor:
-    """As `gru_recurrence`, on a GPU: products in the type of `gates`, or in autocast's."""
+    """Compute `gru_recurrence` on a GPU; products are in the dtype of `gates` or of autocast."""
     outputs: Tensor = _GruRecurrence.apply(gates, recurrent, bias, compute_type(gates))
     return outputs
 
@@ -156,9 +158,9 @@ class _GruRecurrence(torch.autograd.Function):
                 recurrent.to(ctx.dtype).contiguous(), active, outputs, grad_outputs.float().contiguous(), grads,
                 torch.zeros_like(outputs[:, 0]), time, batch, H=size, **TILES["backward"],
             )  # fmt: skip
-        reset, update, kept, new = grads.chunk(4, 3)
-        # The first step's hidden state was zero.
+        reset, update, recurrent_new, new = grads.chunk(4, 3)
+        # The hidden state before the first step is zero.
         later = grads[:, 1:, :, : 3 * size].flatten(1, 2).to(ctx.dtype)
         before = outputs[:, :-1].flatten(1, 2).to(ctx.dtype)
-        found = (torch.cat([reset, update, new], 3), later.transpose(1, 2) @ before, kept.sum((1, 2)))
-        return (*(grad.to(dtype) for grad, dtype in zip(found, ctx.dtypes, strict=True)), None)
+        gradients = (torch.cat([reset, update, new], 3), later.transpose(1, 2) @ before, recurrent_new.sum((1, 2)))
+        return (*(grad.to(dtype) for grad, dtype in zip(gradients, ctx.dtypes, strict=True)), None)

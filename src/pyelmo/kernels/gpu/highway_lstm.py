@@ -1,13 +1,13 @@
-"""The recurrence of a highway LSTM on a GPU: the equations of `tasks.highway_lstm`, all steps in one launch.
+"""The recurrence of the highway LSTM on a GPU: `model.highway_lstm.highway_recurrence`, all steps in one launch.
 
-T time, B batch, H hidden, K the places over which a product sums.
+T time, B batch, H hidden.
 
-Sentences know nothing of each other: a program takes some rows of the batch through all steps by itself, and waits for
-no other. What it computed at the last step it reads back from memory. The weights' gradient has no recurrence: one
-product, after the loop. Products are of numbers in the compute type (bfloat16 under autocast), all else is float32.
+Sentences are independent: a program computes all steps of some rows of the batch and never waits for another one. It
+reads the result of the previous step back from memory. The gradient of the weights has no recurrence: one product after
+the loop. Products are in the compute type (bfloat16 under autocast), all else is in float32.
 """
 
-# Triton gives its decorator no types, and its kernels take their constants in capitals.
+# Triton's decorator has no types, and the constants of its kernels are in upper case.
 # mypy: disable-error-code="untyped-decorator, no-untyped-call, no-any-return"
 # ruff: noqa: N803
 
@@ -22,10 +22,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pyelmo.kernels import compute_type
-from pyelmo.kernels.gpu.lstm import _sigmoid, _tanh
+from pyelmo.kernels.gpu.activations import sigmoid, tanh
 
-# What was fastest on an H200. ROWS of the batch go to each program: 16 are the least that a matrix unit takes, and more
-# (32, 64) read the weights less often, for a GPU that others use too.
+# The fastest sizes on an H200. A program has ROWS rows of the batch: 16 is the minimum of a tensor core, and more (32,
+# 64) read the weights less often, which helps if other programs use the GPU, too.
 TILES = {
     "forward": {"ROWS": 16, "COLUMNS": 128, "PART": 32, "num_warps": 8, "num_stages": 3},
     "backward": {"ROWS": 16, "COLUMNS": 128, "PART": 64, "num_warps": 8, "num_stages": 3},
@@ -34,11 +34,11 @@ TILES = {
 
 @triton.jit(do_not_specialize=["time", "batch"])
 def _forward(
-    gates: tl.tensor,  # (T, B, 5H): what the words bring
+    gates: tl.tensor,  # (T, B, 5H): W x + b
     carry: tl.tensor,  # (T, B, H)
     weights: tl.tensor,  # (H, 5H)
-    keep: tl.tensor,  # (B, H)
-    active: tl.tensor,  # (T, B, 5H): the gates after their non-linearities
+    keep: tl.tensor,  # (B, H): the dropout mask
+    active: tl.tensor,  # (T, B, 5H): the gates after their activation
     cells: tl.tensor,  # (T, B, H)
     outputs: tl.tensor,  # (T, B, H)
     time: tl.tensor, batch: tl.tensor,
@@ -52,41 +52,52 @@ def _forward(
         for first in range(0, H, COLUMNS):
             columns = first + tl.arange(0, COLUMNS)
             inside = (rows < batch)[:, None] & (columns < H)[None, :]
-            leave = tl.load(gates + at * 5 * H + columns, mask=inside, other=0.0)
-            through = tl.load(gates + at * 5 * H + H + columns, mask=inside, other=0.0)
-            enter = tl.load(gates + at * 5 * H + 2 * H + columns, mask=inside, other=0.0)
-            forget = tl.load(gates + at * 5 * H + 3 * H + columns, mask=inside, other=0.0)
+            out_gate = tl.load(gates + at * 5 * H + columns, mask=inside, other=0.0)
+            transform_gate = tl.load(gates + at * 5 * H + H + columns, mask=inside, other=0.0)
+            in_gate = tl.load(gates + at * 5 * H + 2 * H + columns, mask=inside, other=0.0)
+            forget_gate = tl.load(gates + at * 5 * H + 3 * H + columns, mask=inside, other=0.0)
             candidate = tl.load(gates + at * 5 * H + 4 * H + columns, mask=inside, other=0.0)
             cell = tl.zeros((ROWS, COLUMNS), tl.float32)
             if step > 0:
                 cell = tl.load(cells + before * H + columns, mask=inside, other=0.0)
                 for part in range(0, H, PART):
-                    places = part + tl.arange(0, PART)
-                    known = (rows < batch)[:, None] & (places < H)[None, :]
-                    hidden = tl.load(outputs + before * H + places, mask=known, other=0.0)
+                    inner = part + tl.arange(0, PART)
+                    known = (rows < batch)[:, None] & (inner < H)[None, :]
+                    hidden = tl.load(outputs + before * H + inner, mask=known, other=0.0)
                     hidden = hidden.to(weights.dtype.element_ty)
-                    tile = weights + places[:, None] * 5 * H + columns[None, :]
-                    real = (places < H)[:, None] & (columns < H)[None, :]
-                    leave = tl.dot(hidden, tl.load(tile, mask=real, other=0.0), leave, input_precision="ieee")
-                    through = tl.dot(hidden, tl.load(tile + H, mask=real, other=0.0), through, input_precision="ieee")
-                    enter = tl.dot(hidden, tl.load(tile + 2 * H, mask=real, other=0.0), enter, input_precision="ieee")
-                    forget = tl.dot(hidden, tl.load(tile + 3 * H, mask=real, other=0.0), forget, input_precision="ieee")
+                    tile = weights + inner[:, None] * 5 * H + columns[None, :]
+                    real = (inner < H)[:, None] & (columns < H)[None, :]
+                    out_gate = tl.dot(hidden, tl.load(tile, mask=real, other=0.0), out_gate, input_precision="ieee")
+                    transform_gate = tl.dot(
+                        hidden, tl.load(tile + H, mask=real, other=0.0), transform_gate, input_precision="ieee"
+                    )
+                    in_gate = tl.dot(
+                        hidden, tl.load(tile + 2 * H, mask=real, other=0.0), in_gate, input_precision="ieee"
+                    )
+                    forget_gate = tl.dot(
+                        hidden, tl.load(tile + 3 * H, mask=real, other=0.0), forget_gate, input_precision="ieee"
+                    )
                     candidate = tl.dot(
                         hidden, tl.load(tile + 4 * H, mask=real, other=0.0), candidate, input_precision="ieee"
                     )
-            leave, through, enter, forget = _sigmoid(leave), _sigmoid(through), _sigmoid(enter), _sigmoid(forget)
-            candidate = _tanh(candidate)
-            cell = forget * cell + enter * candidate
+            out_gate, transform_gate, in_gate, forget_gate = (
+                sigmoid(out_gate),
+                sigmoid(transform_gate),
+                sigmoid(in_gate),
+                sigmoid(forget_gate),
+            )
+            candidate = tanh(candidate)
+            cell = forget_gate * cell + in_gate * candidate
             straight = tl.load(carry + at * H + columns, mask=inside, other=0.0)
-            value = through * leave * _tanh(cell) + (1.0 - through) * straight
+            value = transform_gate * out_gate * tanh(cell) + (1.0 - transform_gate) * straight
             if KEEP:
                 value *= tl.load(keep + rows[:, None] * H + columns, mask=inside, other=0.0)
             tl.store(outputs + at * H + columns, value, mask=inside)
             tl.store(cells + at * H + columns, cell, mask=inside)
-            tl.store(active + at * 5 * H + columns, leave, mask=inside)
-            tl.store(active + at * 5 * H + H + columns, through, mask=inside)
-            tl.store(active + at * 5 * H + 2 * H + columns, enter, mask=inside)
-            tl.store(active + at * 5 * H + 3 * H + columns, forget, mask=inside)
+            tl.store(active + at * 5 * H + columns, out_gate, mask=inside)
+            tl.store(active + at * 5 * H + H + columns, transform_gate, mask=inside)
+            tl.store(active + at * 5 * H + 2 * H + columns, in_gate, mask=inside)
+            tl.store(active + at * 5 * H + 3 * H + columns, forget_gate, mask=inside)
             tl.store(active + at * 5 * H + 4 * H + columns, candidate, mask=inside)
         tl.debug_barrier()  # the next step reads what all threads of this program wrote
 
@@ -116,40 +127,44 @@ def _backward(
             grad = tl.load(grad_outputs + at * H + columns, mask=inside, other=0.0)
             if back > 0:
                 for part in range(0, 5 * H, PART):
-                    places = part + tl.arange(0, PART)
-                    known = (rows < batch)[:, None] & (places < 5 * H)[None, :]
-                    later = tl.load(grad_gates + (at + batch) * 5 * H + places, mask=known, other=0.0)
-                    real = (places < 5 * H)[:, None] & (columns < H)[None, :]
-                    tile = tl.load(weights + places[:, None] * H + columns[None, :], mask=real, other=0.0)
+                    inner = part + tl.arange(0, PART)
+                    known = (rows < batch)[:, None] & (inner < 5 * H)[None, :]
+                    later = tl.load(grad_gates + (at + batch) * 5 * H + inner, mask=known, other=0.0)
+                    real = (inner < 5 * H)[:, None] & (columns < H)[None, :]
+                    tile = tl.load(weights + inner[:, None] * H + columns[None, :], mask=real, other=0.0)
                     grad = tl.dot(later.to(weights.dtype.element_ty), tile, grad, input_precision="ieee")
             if KEEP:
                 grad *= tl.load(keep + rows[:, None] * H + columns, mask=inside, other=0.0)
-            leave = tl.load(active + at * 5 * H + columns, mask=inside, other=0.0)
-            through = tl.load(active + at * 5 * H + H + columns, mask=inside, other=0.0)
-            enter = tl.load(active + at * 5 * H + 2 * H + columns, mask=inside, other=0.0)
-            forget = tl.load(active + at * 5 * H + 3 * H + columns, mask=inside, other=0.0)
+            out_gate = tl.load(active + at * 5 * H + columns, mask=inside, other=0.0)
+            transform_gate = tl.load(active + at * 5 * H + H + columns, mask=inside, other=0.0)
+            in_gate = tl.load(active + at * 5 * H + 2 * H + columns, mask=inside, other=0.0)
+            forget_gate = tl.load(active + at * 5 * H + 3 * H + columns, mask=inside, other=0.0)
             candidate = tl.load(active + at * 5 * H + 4 * H + columns, mask=inside, other=0.0)
-            squashed = _tanh(tl.load(cells + at * H + columns, mask=inside, other=0.0))
+            squashed = tanh(tl.load(cells + at * H + columns, mask=inside, other=0.0))
             straight = tl.load(carry + at * H + columns, mask=inside, other=0.0)
             before = tl.zeros((ROWS, COLUMNS), tl.float32)
             if step > 0:
                 before = tl.load(cells + (at - batch) * H + columns, mask=inside, other=0.0)
             state = grad_cell + rows[:, None] * H + columns
-            d_cell = tl.load(state, mask=inside, other=0.0) + grad * through * leave * (1.0 - squashed * squashed)
+            d_cell = tl.load(state, mask=inside, other=0.0) + grad * transform_gate * out_gate * (
+                1.0 - squashed * squashed
+            )
             to = grad_gates + at * 5 * H + columns
-            tl.store(to, grad * through * squashed * leave * (1.0 - leave), mask=inside)
-            tl.store(to + H, grad * (leave * squashed - straight) * through * (1.0 - through), mask=inside)
-            tl.store(to + 2 * H, d_cell * candidate * enter * (1.0 - enter), mask=inside)
-            tl.store(to + 3 * H, d_cell * before * forget * (1.0 - forget), mask=inside)
-            tl.store(to + 4 * H, d_cell * enter * (1.0 - candidate * candidate), mask=inside)
-            tl.store(grad_carry + at * H + columns, grad * (1.0 - through), mask=inside)
-            tl.store(state, d_cell * forget, mask=inside)
+            tl.store(to, grad * transform_gate * squashed * out_gate * (1.0 - out_gate), mask=inside)
+            tl.store(
+                to + H, grad * (out_gate * squashed - straight) * transform_gate * (1.0 - transform_gate), mask=inside
+            )
+            tl.store(to + 2 * H, d_cell * candidate * in_gate * (1.0 - in_gate), mask=inside)
+            tl.store(to + 3 * H, d_cell * before * forget_gate * (1.0 - forget_gate), mask=inside)
+            tl.store(to + 4 * H, d_cell * in_gate * (1.0 - candidate * candidate), mask=inside)
+            tl.store(grad_carry + at * H + columns, grad * (1.0 - transform_gate), mask=inside)
+            tl.store(state, d_cell * forget_gate, mask=inside)
         tl.debug_barrier()  # as in forward
 
 
-def fast_highway_recurrence(gates: Tensor, carry: Tensor, recurrent: Tensor, keep: Tensor | None) -> Tensor:
-    """As `highway_recurrence`, on a GPU: products in the type of `gates`, or in autocast's."""
-    outputs: Tensor = _HighwayRecurrence.apply(gates, carry, recurrent, keep, compute_type(gates))
+def fast_highway_recurrence(gates: Tensor, carry: Tensor, recurrent: Tensor, dropout_mask: Tensor | None) -> Tensor:
+    """Compute `highway_recurrence` on a GPU; products are in the dtype of `gates` or of autocast."""
+    outputs: Tensor = _HighwayRecurrence.apply(gates, carry, recurrent, dropout_mask, compute_type(gates))
     return outputs
 
 
@@ -183,7 +198,7 @@ class _HighwayRecurrence(torch.autograd.Function):
                 grad_outputs.float().contiguous(), grad_gates, grad_carry, torch.zeros_like(carry[0]), time, batch,
                 H=size, KEEP=keep is not None, **TILES["backward"],
             )  # fmt: skip
-        # The first step's hidden state was zero.
+        # The hidden state before the first step is zero.
         later, before = grad_gates[1:].flatten(0, 1).to(ctx.dtype), outputs[:-1].flatten(0, 1).to(ctx.dtype)
         grads = (grad_gates, grad_carry, later.T @ before)
         return (*(grad.to(dtype) for grad, dtype in zip(grads, ctx.dtypes, strict=True)), None, None)

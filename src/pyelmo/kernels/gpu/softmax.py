@@ -1,13 +1,13 @@
-"""Sampled softmax: a place's target against negatives that the whole batch shares, and the sampler of negatives.
+"""Sampled softmax: each target against negative samples that the whole batch shares, and the sampler.
 
-M places, P size of a vector, V words, S negatives, K rows of the table that a batch touches.
+M positions, P size of a vector, V words, S negatives, K rows of the softmax table that a batch uses.
 
-`sampled_nll` is the plain reference, `fast_sampled_nll` the same on a GPU. Both take the whole table, or only the rows
-that a batch touches (`touched`): gather those into a leaf, call with the numbers within it, and the gradient is a
-dense (K, P) for the rows `ids`, which is all that an optimiser needs to update.
+`sampled_nll` is the plain reference, `fast_sampled_nll` the same on a GPU. Both accept the whole table, or only the
+rows that the batch uses (`touched`): copy those into a leaf tensor and pass indices into it. The gradient is then a
+dense (K, P) for the rows `ids`, and an optimiser has to update only these.
 """
 
-# Triton gives its decorator no types, and its kernels take their constants in capitals.
+# Triton's decorator has no types, and the constants of its kernels are in upper case.
 # mypy: disable-error-code="untyped-decorator, no-untyped-call, no-any-return"
 # ruff: noqa: N803
 
@@ -26,45 +26,45 @@ from pyelmo.kernels import compute_type
 try:
     import triton
     import triton.language as tl
-except ImportError:  # the reference and the sampler need no Triton
+except ImportError:  # the reference and the sampler work without Triton
     triton = None
 
-CHUNK = 16384  # places whose logits exist at once, in float32: half a gigabyte for 8,192 negatives
+CHUNK = 16384  # positions whose float32 logits are in memory together: half a gigabyte for 8,192 negatives
 
 
 @dataclass(frozen=True)
 class Negatives:
-    """Distinct words drawn from the log-uniform distribution, and how many draws it took to meet them."""
+    """Distinct words drawn from the log-uniform distribution, and the number of draws until all had occurred."""
 
     ids: Tensor  # (S,)
     tries: Tensor  # ()
     words: int
 
     def log_expected(self, ids: Tensor) -> Tensor:
-        """Logarithm of the expected count of each word among that many draws: log(1 - (1 - p)^tries)."""
+        """Return the logarithm of the expected count of each word in that many draws: log(1 - (1 - p)^tries)."""
         p = log_uniform_probability(ids, self.words)
         return torch.log(-torch.expm1(self.tries * torch.log1p(-p))).float()
 
 
 def log_uniform_probability(ids: Tensor, words: int) -> Tensor:
-    """P(k) = log((k + 2) / (k + 1)) / log(V + 1): Zipf's law for a vocabulary in the order of falling counts."""
+    """Return P(k) = log((k + 2) / (k + 1)) / log(V + 1): Zipf's law for a vocabulary sorted by falling counts."""
     return torch.log1p(1 / (ids.double() + 1)) / math.log(words + 1)
 
 
 def draw_negatives(words: int, count: int, generator: torch.Generator) -> Negatives:
-    """Draw log-uniform words until `count` distinct ones have come, as TensorFlow's sampler does, but without a loop.
+    """Draw log-uniform words until `count` distinct ones have occurred, as TensorFlow's sampler does, without a loop.
 
-    Draws that arrive as a Poisson process of rate 1 meet word k first at a time that is exponential with rate p_k,
-    independently of the others. So the first `count` distinct words are those with the smallest times, and of the draws
-    until then the repeats alone are still open: a Poisson number with mean sum p_k (end - time_k). The joint
-    distribution is exactly that of drawing one by one; nothing waits for the device, and `count` may be all of V.
+    Let draws be a Poisson process of rate 1. The first draw of word k is then at a time that is exponential with rate
+    p_k, independent of other words. The first `count` distinct words are therefore those with the smallest times, and
+    the number of repeated draws until then is Poisson with mean sum p_k (end - time_k). The joint distribution equals
+    that of drawing one by one. The host never waits for the device, and `count` may be as large as V.
     """
     if not 0 < count <= words:
         raise ValueError(f"cannot draw {count} distinct negatives from {words} words")
     device = generator.device
     p = log_uniform_probability(torch.arange(words, device=device), words)
-    # Drawn in double precision, since of a large vocabulary's rare words only the few smallest times matter; sorted in
-    # single, which is twice as fast.
+    # The times are drawn in double precision, because only the smallest ones of many rare words matter, and sorted in
+    # single precision, which is twice as fast.
     times = torch.empty(words, dtype=torch.float64, device=device).exponential_(generator=generator).div_(p).float()
     first, ids = times.topk(count, largest=False)
     repeats = torch.poisson((p[ids] * (first[-1] - first)).sum(), generator=generator)
@@ -73,9 +73,9 @@ def draw_negatives(words: int, count: int, generator: torch.Generator) -> Negati
 
 @dataclass(frozen=True)
 class Touched:
-    """The rows of the table that a batch needs, and where its targets and negatives stand among them."""
+    """The rows of the table that a batch uses, and the indices of its targets and negatives among them."""
 
-    ids: Tensor  # (K,) distinct, rising
+    ids: Tensor  # (K,) distinct, sorted
     targets: Tensor  # (M,)
     negatives: Tensor  # (S,)
 
@@ -94,10 +94,10 @@ def sampled_nll(
     target_log_expected: Tensor,
     negative_log_expected: Tensor,
 ) -> Tensor:
-    """(M, P), (M,), (V, P), (V,), (S,), (M,), (S,) -> (M,): minus the log probability of each target.
+    """(M, P), (M,), (V, P), (V,), (S,), (M,), (S,) -> (M,): the negative log likelihood of each target.
 
-    Logits are corrected by the logarithm of the word's expected count; a negative that is the place's target is left
-    out there. `negatives` are distinct.
+    The logarithm of a word's expected count is subtracted from its logit. A negative that equals the target of a
+    position is ignored at that position. `negatives` are distinct.
     """
     true = (vectors * weight[targets]).sum(-1) + bias[targets] - target_log_expected
     logits = torch.addmm(bias[negatives] - negative_log_expected, vectors, weight[negatives].T)  # (M, S)
@@ -114,7 +114,7 @@ def fast_sampled_nll(
     target_log_expected: Tensor,
     negative_log_expected: Tensor,
 ) -> Tensor:
-    """As `sampled_nll`, on a GPU. Computes in the type of `vectors`, or in autocast's; logits are float32."""
+    """Compute `sampled_nll` on a GPU, in the dtype of `vectors` or of autocast; logits are float32."""
     dtype = compute_type(vectors)
     result: Tensor = _SampledNll.apply(
         vectors, targets, weight, bias, negatives, target_log_expected, negative_log_expected, dtype
@@ -127,13 +127,13 @@ if triton is not None:
     @triton.jit
     def _row_kernel(
         logits: tl.tensor,  # (m, S): products of the chunk's vectors with the negatives
-        offset: tl.tensor,  # (S,): bias less the correction
+        offset: tl.tensor,  # (S,): bias minus the logarithm of the expected count
         vectors: tl.tensor, weight: tl.tensor,  # (m, P), (K, P)
         targets: tl.tensor, target_offset: tl.tensor,  # (m,), (m,)
-        column: tl.tensor,  # (K,): which negative a row is, or -1
+        column: tl.tensor,  # (K,): the index of a row among the negatives, or -1
         nll: tl.tensor,  # (m,)
         shares: tl.tensor,  # (m, S): gradient of nll by the logits
-        target_share: tl.tensor,  # (m,): gradient of nll by the target's logit, 0 where it stands in `shares`
+        target_share: tl.tensor,  # (m,): gradient of nll by the target's logit, 0 if it is in `shares`
         count: tl.tensor, size: tl.tensor,
         BLOCK: tl.constexpr, SIZE: tl.constexpr,
     ) -> None:  # fmt: skip
@@ -153,7 +153,7 @@ if triton is not None:
         first = tl.exp(true - most)
         total = tl.sum(values) + first
         tl.store(nll + row, tl.log(total) + most - true)
-        # A target that is a negative too has a column to itself here: its gradient goes through the large product.
+        # If the target is also a negative, its column is free here: its gradient goes through the large product.
         grad = first / total - 1.0
         values = tl.where(at == hit, grad, values / total)
         tl.store(shares + row * count + at, values.to(shares.dtype.element_ty), mask=at < count)
@@ -161,7 +161,7 @@ if triton is not None:
 
     @triton.jit
     def _vector_kernel(
-        product: tl.tensor,  # (M, P): shares times the negatives' vectors; out: the gradient of the vectors
+        product: tl.tensor,  # (M, P), read: shares times the negatives' vectors; written: the gradient of the vectors
         vectors: tl.tensor, weight: tl.tensor,  # (M, P), (K, P)
         targets: tl.tensor, target_share: tl.tensor, scales: tl.tensor,  # (M,), (M,), (M,)
         scaled: tl.tensor,  # (M, P): each vector times the gradient of its nll
@@ -184,14 +184,14 @@ if triton is not None:
     def _table_kernel(
         vectors: tl.tensor,  # (M, P), each times the gradient of its nll
         scales: tl.tensor, share: tl.tensor,  # (M,), (M,): that gradient, and the target's share
-        order: tl.tensor, starts: tl.tensor,  # (M,), (K + 1,): places sorted by target, and where each row's begin
+        order: tl.tensor, starts: tl.tensor,  # (M,), (K + 1,): positions sorted by target, and the first of each row
         column: tl.tensor,  # (K,)
         dense: tl.tensor, dense_bias: tl.tensor,  # (S, P), (S,): gradients of the negatives
         out: tl.tensor, out_bias: tl.tensor,  # (K, P), (K,)
         size: tl.tensor,
         SIZE: tl.constexpr,
     ) -> None:  # fmt: skip
-        """One row of the table's gradient: a negative's from the product, another target's as the sum of its places."""
+        """Write one row of the table's gradient: from the product for a negative, else the sum over its positions."""
         row = tl.program_id(0).to(tl.int64)
         dim = tl.arange(0, SIZE)
         number = tl.load(column + row).to(tl.int64)
@@ -202,10 +202,10 @@ if triton is not None:
             total = tl.zeros((SIZE,), tl.float32)
             total_bias = 0.0
             for at in range(tl.load(starts + row), tl.load(starts + row + 1)):
-                place = tl.load(order + at)
-                part = tl.load(share + place)
-                total += part * tl.load(vectors + place * size + dim, mask=dim < size, other=0.0).to(tl.float32)
-                total_bias += part * tl.load(scales + place)
+                position = tl.load(order + at)
+                part = tl.load(share + position)
+                total += part * tl.load(vectors + position * size + dim, mask=dim < size, other=0.0).to(tl.float32)
+                total_bias += part * tl.load(scales + position)
         tl.store(out + row * size + dim, total.to(out.dtype.element_ty), mask=dim < size)
         tl.store(out_bias + row, total_bias.to(out_bias.dtype.element_ty))
 
@@ -223,19 +223,20 @@ class _SampledNll(torch.autograd.Function):
         negative_log_expected: Tensor,
         dtype: torch.dtype,
     ) -> Tensor:
-        places, size = vectors.shape
+        positions, size = vectors.shape
         count = len(negatives)
-        given, vectors, rows = vectors.dtype, vectors.to(dtype).contiguous(), weight.to(dtype).contiguous()
+        dtypes = vectors.dtype, weight.dtype, bias.dtype
+        vectors, rows = vectors.to(dtype).contiguous(), weight.to(dtype).contiguous()
         column = targets.new_full((len(weight),), -1, dtype=torch.int32)
         column[negatives] = torch.arange(count, device=column.device, dtype=torch.int32)
         offset = (bias[negatives] - negative_log_expected).float()
         target_offset = (bias[targets] - target_log_expected).float()
         chosen = rows[negatives]  # (S, P)
-        nll = offset.new_empty(places)
-        target_share = offset.new_empty(places)
-        shares = vectors.new_empty(places, count)
+        nll = offset.new_empty(positions)
+        target_share = offset.new_empty(positions)
+        shares = vectors.new_empty(positions, count)
         with torch.cuda.device_of(vectors):
-            for start in range(0, places, CHUNK):
+            for start in range(0, positions, CHUNK):
                 part = slice(start, start + CHUNK)
                 logits = _product(vectors[part], chosen.T)
                 _row_kernel[(len(logits),)](
@@ -245,7 +246,7 @@ class _SampledNll(torch.autograd.Function):
                     num_warps=16 if count > 4096 else 8,
                 )  # fmt: skip
         ctx.save_for_backward(vectors, targets, rows, negatives, column, shares, target_share)
-        ctx.dtypes = given, weight.dtype, bias.dtype
+        ctx.dtypes = dtypes
         return nll
 
     @staticmethod
@@ -278,7 +279,7 @@ class _SampledNll(torch.autograd.Function):
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
-    """A matrix product with a float32 result: logits near 20 in bfloat16 would be off by 5 %."""
+    """Return a matrix product in float32: in bfloat16, logits near 20 would have an error of 5 %."""
     if left.is_cuda and left.dtype is not torch.float32 and "dtype" in torch.ops.aten.mm.overloads():  # torch 2.8
         return torch.mm(left, right, out_dtype=torch.float32)
     return torch.mm(left.float(), right.float())
