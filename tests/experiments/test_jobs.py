@@ -29,7 +29,7 @@ def job(folder: Path, name: str, *error: str, seconds: float = 0, after: str | N
 
 
 def run(folder: Path, *given: Job, at_once: int = 1) -> dict[str, str | None]:
-    found = run_jobs(given, at_once=at_once, folder=folder, environment={})
+    found = run_jobs(given, at_once=at_once, folder=folder)
     return {each.job.name: each.error for each in found}
 
 
@@ -51,10 +51,10 @@ def test_a_failure_is_told_by_its_last_error_and_stops_only_what_needs_it(tmp_pa
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.log").write_text("$ before\nelmo: of an earlier process\n")
     given = [job(tmp_path, "a", "lost", mark="done"), job(tmp_path, "b", after="a"), job(tmp_path, "c")]
-    assert run(tmp_path, *given) == {"a": "lost", "b": "a failed, which must come before it", "c": None}
+    assert run(tmp_path, *given) == {"a": "lost", "b": "not started, because it needs 'a', which failed", "c": None}
     assert not (tmp_path / "done").exists()
     own = Job("k", (sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"), tmp_path / "k.log")
-    assert run(tmp_path, own) == {"k": "was ended by SIGKILL"}
+    assert run(tmp_path, own) == {"k": "was killed by SIGKILL"}
     said = "import sys; print('elmo: no file\\nmore', file=sys.stderr); sys.exit(1)"
     assert run(tmp_path, Job("s", (sys.executable, "-S", "-c", said), tmp_path / "s.log")) == {"s": "no file"}
 
@@ -82,7 +82,7 @@ def test_what_finds_a_gpu_full_runs_again_when_another_has_ended(tmp_path, caplo
     ]
     assert run(tmp_path, *given, at_once=3) == dict.fromkeys("abc")
     assert (tmp_path / "b").read_text() in {"21", "20"}  # beside two others, and then beside one at most
-    assert "memory is full; 2 processes" in caplog.text
+    assert "out of memory; from now on 2 processes" in caplog.text
 
 
 def test_what_finds_a_gpu_full_by_itself_has_failed(tmp_path):
@@ -100,7 +100,7 @@ def test_an_interrupt_ends_the_processes(tmp_path, monkeypatch):
 
     given = [job(tmp_path, "a", seconds=60), job(tmp_path, "b")]
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(given, at_once=2, folder=tmp_path, environment={}, tell=stop)
+        run_jobs(given, at_once=2, folder=tmp_path, on_finish=stop)
     assert started[0].process.returncode == -signal.SIGTERM
 
 
@@ -118,7 +118,7 @@ def test_a_job_ends_with_the_process_that_started_it(tmp_path):
 
 def test_outside_of_a_job_nothing_is_changed(monkeypatch):
     monkeypatch.delenv(jobs.JOB, raising=False)
-    monkeypatch.setattr(jobs, "wait_without_work", lambda: pytest.fail("called"))
+    monkeypatch.setattr(jobs, "sleep_in_gpu_waits", lambda: pytest.fail("called"))
     assert jobs.begin_job("cuda") is False
 
 
@@ -127,8 +127,8 @@ def test_outside_of_a_job_nothing_is_changed(monkeypatch):
 def test_a_wait_for_the_gpu_uses_no_core():
     code = """
 import time, torch
-from pyelmo.experiments.jobs import wait_without_work
-assert wait_without_work()
+from pyelmo.experiments.jobs import sleep_in_gpu_waits
+assert sleep_in_gpu_waits()
 matrix = torch.randn(8192, 8192, device="cuda")
 torch.cuda.synchronize()
 cpu, clock = time.process_time(), time.perf_counter()

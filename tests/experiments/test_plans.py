@@ -37,7 +37,8 @@ def test_a_run_has_what_its_set_says_and_its_own(tmp_path):
     assert (small.recipe.training.batch, small.recipe.training.epochs, small.recipe.elmo.penalty) == (8, 3, 1)
     told = "task train ner --data train dev test --encoder en --vectors v.txt --elmo both --lambda 1.0 --fraction 0.01"
     assert (
-        " ".join(small.words(Path("OUT"))) == f"{told} --set training.batch=8 --set training.epochs=3 -o OUT/n-en-0.01"
+        " ".join(small.arguments(Path("OUT")))
+        == f"{told} --set training.batch=8 --set training.epochs=3 -o OUT/n-en-0.01"
     )
 
 
@@ -68,7 +69,7 @@ def test_the_row_of_table_1_is_the_first_with_an_encoder_or_that_which_is_marked
         ("[model]\n", "expected tables .* got model"),
         ("x = [", "not a TOML file"),
         (f"set = 3\n{RUN}", "not a TOML file|must be tables"),
-        ("set = [3]\n", "set must be tables"),
+        ("set = [3]\n", "set must be a list of tables"),
         (SET, "set n: has no runs"),
         (SET.replace("task", "tsk") + RUN, "set n: tsk: no such setting. Did you mean 'task'"),
         (SET.replace('"ner"', '"nre"') + RUN, "unknown task 'nre'. Choose one of ner, srl"),
@@ -81,9 +82,9 @@ def test_the_row_of_table_1_is_the_first_with_an_encoder_or_that_which_is_marked
         (SET + RUN + 'recipe = "lost"\n', "no bundled recipe of that name"),
         (SET + RUN + "seeds = 0\n", "seeds must be 1 or more"),
         (SET + RUN + "fractions = [0.1, 2]\n", "fractions above 0"),
-        (SET + RUN.replace('"a"', '"../a"'), "'n-../a' cannot name a folder"),
-        (SET + RUN + RUN, "two runs are called 'n-a'"),
-        (SET + RUN + SET + RUN, "two runs are called 'n-a'"),
+        (SET + RUN.replace('"a"', '"../a"'), "'n-../a' cannot be the name of a folder"),
+        (SET + RUN + RUN, "two runs have the name 'n-a'"),
+        (SET + RUN + SET + RUN, "two runs have the name 'n-a'"),
     ],
 )
 def test_a_mistake_in_a_plan_is_one_clear_error(tmp_path, text, message):
@@ -107,7 +108,7 @@ def test_runs_are_chosen_by_their_names_and_by_those_of_their_sets(tmp_path):
 def test_missing_files_are_named_together(tmp_path):
     runs = read(tmp_path, f'{SET}vectors = "v.txt"\nencoder = "LM"\n{RUN}')[0].runs
     (tmp_path / "dev").touch()
-    with pytest.raises(NotFoundError, match=r"lacks train, test, v\.txt, LM, which the plan names"):
+    with pytest.raises(NotFoundError, match=r"lacks these files of the plan: train, test, v\.txt, LM"):
         plans.check_files(runs, tmp_path)
     for name in ("train", "test", "v.txt", "LM"):
         (tmp_path / name).touch()
@@ -116,14 +117,14 @@ def test_missing_files_are_named_together(tmp_path):
 
 def test_a_folder_of_another_run_is_noticed(tmp_path):
     (run,) = read(tmp_path, SET + RUN)[0].runs
-    plans.check_made(run, tmp_path)
+    plans.check_existing(run, tmp_path)
     facts = {"task": "ner", "data": {part: {"file": part} for part in run.data}, "encoder": {}, "fraction": 1.0}
     (tmp_path / "n-a").mkdir()
     (tmp_path / "n-a" / "run.json").write_text(json.dumps({**facts, "recipe": to_dict(run.recipe)}))
-    plans.check_made(run, tmp_path)
+    plans.check_existing(run, tmp_path)
     (tmp_path / "n-a" / "run.json").write_text(json.dumps({**facts, "fraction": 0.5, "recipe": {}}))
     with pytest.raises(OutputError, match="n-a: holds a run with another fraction and recipe"):
-        plans.check_made(run, tmp_path)
+        plans.check_existing(run, tmp_path)
 
 
 def test_the_plans_of_the_project_parse_and_share_their_runs():

@@ -131,7 +131,7 @@ def test_every_seed_is_made_once_in_the_files_order_and_vectors_before_those_who
 def test_only_what_is_chosen_is_made_and_the_table_says_what_is_missing(here):
     sets, setting = here
     (setting.data / "train").unlink()
-    with pytest.raises(NotFoundError, match="lacks train"):
+    with pytest.raises(NotFoundError, match="lacks these files of the plan: train"):
         table1.make_runs(sets, setting)
     (setting.data / "train").touch()
     with pytest.raises(PyelmoError, match="no run of the plan has a finished seed"):
@@ -140,7 +140,7 @@ def test_only_what_is_chosen_is_made_and_the_table_says_what_is_missing(here):
     assert calls(setting) == ["srl-base 1"]
     text = table1.write(sets, setting.output)[0].read_text()
     assert "| srl | test, dev | span F1 | 1 | 50.00 |  |  |  |  |  |  |  |  |" in text
-    assert "Not there yet: names-base (seed 1, 2); names-en (seed 1, 2); names-en-0.5 (seed 1, 2)." in text
+    assert "Not finished yet: names-base (seed 1, 2); names-en (seed 1, 2); names-en-0.5 (seed 1, 2)." in text
 
 
 def test_a_failed_seed_stops_no_other_and_is_tried_again(here):
@@ -148,11 +148,11 @@ def test_a_failed_seed_stops_no_other_and_is_tried_again(here):
     (setting.data / "fail-names-base-1").touch()
     (setting.data / "fail-names-en-0").touch()
     told = []
-    failed = table1.make_runs(sets, replace(setting, jobs=3), tell=lambda ended, seed: told.append((ended, seed)))
+    failed = table1.make_runs(sets, replace(setting, jobs=3), on_finish=lambda ended, seed: told.append((ended, seed)))
     assert {each.job.name: each.error for each in failed} == {
         "names-base-1": "it is broken",
         "vectors of en for names-en": "it is broken",
-        **{f"names-en{share}-{seed}": "vectors of en for names-en failed, which must come before it" for share in ("", "-0.5") for seed in (1, 2)},
+        **{f"names-en{share}-{seed}": "not started, because it needs 'vectors of en for names-en', which failed" for share in ("", "-0.5") for seed in (1, 2)},
     }  # fmt: skip
     assert {seed.name for ended, seed in told if ended.error is None} == {"names-base-2", "srl-base-1"}
     for path in setting.data.glob("fail-*"):
@@ -197,7 +197,7 @@ def test_the_table_has_the_numbers_of_its_runs_and_those_of_the_paper(here, tmp_
     ours = "| ner | made-up names, test | span F1 | 2 | 55.00 ± 7.07 | 72.00 ± 2.83 | +17.00 | 37.8 % | 0.0020 |"
     assert f"{ours} CoNLL-2003 | 90.15 | 92.22 ± 0.10 | 21 % |" in text
     assert "| names-en-0.5 | ner, wnut (50 %) | en |" in text
-    assert "Not there yet: names-en-0.5 (seed 2); srl-base (seed 1)." in text
+    assert "Not finished yet: names-en-0.5 (seed 2); srl-base (seed 1)." in text
     facts = json.loads(written[1].read_text())
     (row,) = facts["table1"]
     assert (row["absolute"], row["relative"], row["elmo"]["seeds"]) == (17, pytest.approx(100 * 17 / 45), 2)

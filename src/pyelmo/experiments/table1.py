@@ -1,11 +1,11 @@
-"""The paper's Table 1 from the runs of a plan: the baseline of each set beside the same network with ELMo.
+"""Table 1 of the paper from the runs of a plan: the baseline of each set beside the same network with ELMo.
 
-OUT/NAME                     a run (see experiment.py)
-OUT/cache                    vectors of frozen encoders, one for all runs
-OUT/logs/NAME-1.log          what the process of a seed said
+OUT/NAME                     a run (see tasks/harness/run.py)
+OUT/cache                    vectors of frozen encoders, shared by all runs
+OUT/logs/NAME-1.log          the log of the process that trained a seed
 OUT/table1.md, table1.json   Table 1, and all runs of each set
-OUT/table1.svg               the learnt weights of the layers of its rows (the paper's Figure 2)
-OUT/table1-SET-curve.svg     the score by the amount of data (Figure 1), where a set has several
+OUT/table1.svg               the learnt layer weights of its runs (Figure 2 of the paper)
+OUT/table1-SET-curve.svg     the score by the amount of training data (Figure 1), if a set has several fractions
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from typing import Any
 
 from pyelmo.errors import FormatError, NotFoundError, PyelmoError
 from pyelmo.experiments.jobs import FinishedJob, Job, run_jobs
-from pyelmo.experiments.plans import PlannedRun, RunSet, check_files, check_made
+from pyelmo.experiments.plans import PlannedRun, RunSet, check_existing, check_files
 from pyelmo.files import write_text
 from pyelmo.tasks.compare import comparison
-from pyelmo.tasks.compare.comparison import ComparisonRow, TaskRun
-from pyelmo.tasks.harness.run import RESULT
+from pyelmo.tasks.compare.bootstrap import RESAMPLES
+from pyelmo.tasks.compare.comparison import ComparisonRow, with_deviation
+from pyelmo.tasks.harness.run_folder import RESULT, TaskRun, layers_picture, read_run
 from pyelmo.tasks.harness.task import find_task
 
 LOGS, NAME = "logs", "table1"
@@ -41,11 +42,12 @@ _HEAD = (
     "task", "data here", "metric", "seeds", "baseline", "with ELMo", "absolute", "relative", "p", "paper's data",
     "baseline", "with ELMo", "relative",
 )  # fmt: skip
+_FORMATS = {"absolute": "{:+.2f}", "relative": "{:.1f} %", "p": "{:.4f}"}
 
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One training of a run."""
+    """One seed of a run."""
 
     run: PlannedRun
     number: int
@@ -54,148 +56,153 @@ class SeedRun:
     def name(self) -> str:
         return f"{self.run.name}-{self.number}"
 
-    def result(self, output: Path) -> Path:
+    def result_path(self, output: Path) -> Path:
         return output / self.run.name / f"seed-{self.number}" / RESULT
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
-    """Where and how the processes run."""
+    """The folders, device and number of the processes."""
 
     data: Path
     output: Path
     cache: Path
     device: str
     jobs: int
-    threads: int
+    threads: int | None = None  # of each process; None: the default of `elmo task train`
     program: tuple[str, ...] = (sys.executable, "-m", "pyelmo")
 
 
 def make_runs(
     sets: Sequence[RunSet],
-    setting: JobSettings,
+    settings: JobSettings,
     *,
-    begin: Callable[[int], None] = lambda count: None,
-    tell: Callable[[FinishedJob, SeedRun | None], None] = lambda ended, seed: None,
+    on_start: Callable[[int], None] = lambda jobs: None,
+    on_finish: Callable[[FinishedJob, SeedRun | None], None] = lambda finished, seed: None,
 ) -> list[FinishedJob]:
-    """Train every seed that is not finished; gives those that failed. `begin` hears how many jobs there are."""
-    runs = [run for each in sets for run in each.runs]
-    check_files(runs, setting.data)
+    """Train every seed that is not finished, and return the jobs that failed.
+
+    `on_start` is called with the number of jobs. `on_finish` is called after each job, with its seed if it has one.
+    """
+    runs = [run for run_set in sets for run in run_set.runs]
+    check_files(runs, settings.data)
     for run in runs:
-        check_made(run, setting.output)
-    seeds = [SeedRun(run, number) for run in runs for number in range(1, run.options.seeds + 1)]
-    wanted = {seed.name: seed for seed in seeds if not seed.result(setting.output).is_file()}
-    jobs = plan_jobs(list(wanted.values()), setting)
-    begin(len(jobs))
-
-    threads = {name: str(setting.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    found = run_jobs(
-        jobs, at_once=setting.jobs, folder=setting.data, environment=threads,
-        tell=lambda each: tell(each, wanted.get(each.job.name)),
+        check_existing(run, settings.output)
+    seeds = {seed.name: seed for run in runs for seed in _seeds(run) if not seed.result_path(settings.output).is_file()}
+    jobs = plan_jobs(list(seeds.values()), settings)
+    on_start(len(jobs))
+    finished = run_jobs(
+        jobs, at_once=settings.jobs, folder=settings.data,
+        on_finish=lambda result: on_finish(result, seeds.get(result.job.name)),
     )  # fmt: skip
-    return [each for each in found if each.error is not None]
+    return [result for result in finished if result.error is not None]
 
 
-def plan_jobs(seeds: Sequence[SeedRun], setting: JobSettings) -> list[Job]:
-    """A process for each seed, and before the first that needs vectors of an encoder one that only embeds them."""
+def _seeds(run: PlannedRun) -> list[SeedRun]:
+    return [SeedRun(run, number) for number in range(1, run.options.seeds + 1)]
+
+
+def plan_jobs(seeds: Sequence[SeedRun], settings: JobSettings) -> list[Job]:
+    """Return a job for each seed, and before the first seed that needs the vectors of an encoder a job that embeds."""
     jobs: list[Job] = []
-    embedding: dict[str | None, str | None] = {None: None}  # what vectors are read -> the job that embeds them
+    embedding_jobs: dict[str | None, str | None] = {None: None}  # vectors key -> the name of the job that embeds them
     for seed in seeds:
-        words = (*setting.program, *seed.run.words(setting.output))
-        words += ("--cache", str(setting.cache), "--device", setting.device)
+        command = (*settings.program, *seed.run.arguments(settings.output))
+        command += ("--cache", str(settings.cache), "--device", settings.device)
+        command += () if settings.threads is None else ("--threads", str(settings.threads))
         key = seed.run.vectors_key
-        if key not in embedding:
-            mark = setting.cache / f"embedded-{_stamp(seed.run, str(key), setting.data)}"
-            embedding[key] = None if mark.exists() else f"vectors of {seed.run.encoder} for {seed.run.name}"
-            if name := embedding[key]:
-                log = setting.output / LOGS / f"vectors-{seed.run.name}.log"
-                jobs.append(Job(name, (*words, "--seeds", "0"), log, mark=mark))
-        log = setting.output / LOGS / f"{seed.name}.log"
-        jobs.append(Job(seed.name, (*words, "--seeds", f"{seed.number}-{seed.number}"), log, embedding[key]))
+        if key not in embedding_jobs:
+            mark = settings.cache / f"embedded-{_stamp(seed.run, str(key), settings.data)}"
+            embedding_jobs[key] = None if mark.exists() else f"vectors of {seed.run.encoder} for {seed.run.name}"
+            if name := embedding_jobs[key]:
+                log = settings.output / LOGS / f"vectors-{seed.run.name}.log"
+                jobs.append(Job(name, (*command, "--seeds", "0"), log, mark=mark))
+        log = settings.output / LOGS / f"{seed.name}.log"
+        jobs.append(Job(seed.name, (*command, "--seeds", f"{seed.number}-{seed.number}"), log, embedding_jobs[key]))
     return jobs
 
 
 def _stamp(run: PlannedRun, key: str, data: Path) -> str:
-    """Stands for what was embedded: other files of the same names are embedded again."""
-    paths = [file for name in run.data for file in find_task(run.task).data_files(data / name, _located(run, data))]
+    """Return a hash of what is embedded. It changes with the size or the time of a data file."""
+    paths = [path for name in run.data for path in find_task(run.task).data_files(data / name, _located(run, data))]
     state = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     return hashlib.sha256(f"{key} {state}".encode()).hexdigest()[:12]
 
 
 def _located(run: PlannedRun, data: Path) -> Any:
-    """The data settings with the folder of documents as it is seen from here."""
+    """Return the data settings with the path of the document folder as this process sees it."""
     settings: Any = run.recipe.data
     folder = getattr(settings, "folder", None)
     return replace(settings, folder=str(data / folder)) if folder else settings
 
 
-def finished(sets: Sequence[RunSet], output: Path) -> tuple[dict[str, TaskRun], list[str]]:
-    """The runs that have results, by their names, and what is missing."""
-    found: dict[str, TaskRun] = {}
+def read_finished(sets: Sequence[RunSet], output: Path) -> tuple[dict[str, TaskRun], list[str]]:
+    """Return the runs that have results, by name, and descriptions of the seeds that are missing."""
+    finished: dict[str, TaskRun] = {}
     missing: list[str] = []
-    for run in (run for each in sets for run in each.runs):
-        seeds = [SeedRun(run, number) for number in range(1, run.options.seeds + 1)]
-        lacking = [seed.number for seed in seeds if not seed.result(output).is_file()]
-        missing += [f"{run.name} (seed {', '.join(map(str, lacking))})"] if lacking else []
+    for run in (run for run_set in sets for run in run_set.runs):
+        seeds = _seeds(run)
+        unfinished = [seed.number for seed in seeds if not seed.result_path(output).is_file()]
+        missing += [f"{run.name} (seed {', '.join(map(str, unfinished))})"] if unfinished else []
         try:
-            found[run.name] = comparison.read_run(output / run.name)
+            finished[run.name] = read_run(output / run.name)
         except (NotFoundError, FormatError):
-            if len(lacking) < len(seeds):
+            if len(unfinished) < len(seeds):
                 raise
-    return found, missing
+    return finished, missing
 
 
-def write(sets: Sequence[RunSet], output: Path, *, resamples: int = comparison.RESAMPLES) -> list[Path]:
-    """Table 1 and the tables of all sets from the runs that are there."""
-    found, missing = finished(sets, output)
-    if not found:
-        raise PyelmoError(f"{output}: no run of the plan has a finished seed, so there is no table")
-    first, pages, all_rows, drawn, written = [], [], {}, [], []
-    for each in sets:
-        runs = [found[run.name] for run in each.runs if run.name in found]
+def write(sets: Sequence[RunSet], output: Path, *, resamples: int = RESAMPLES) -> list[Path]:
+    """Write Table 1 and the tables of all sets from the runs that have results."""
+    finished, missing = read_finished(sets, output)
+    if not finished:
+        raise PyelmoError(f"{output}: no run of the plan has a finished seed, so there is nothing to write")
+    table, pages, set_rows, shown, written = [], [], {}, [], []
+    for run_set in sets:
+        runs = [finished[run.name] for run in run_set.runs if run.name in finished]
         if not runs:
             continue
-        rows = comparison.rows(runs, resamples=resamples)
-        all_rows[each.name] = [asdict(row) for row in rows]
-        first.append(_row(each, {row.run: row for row in rows}))
-        page = f"## {each.name}\n\n{comparison.markdown(rows)}"
+        rows = comparison.compare_runs(runs, resamples=resamples)
+        set_rows[run_set.name] = [asdict(row) for row in rows]
+        table.append(_row(run_set, {row.run: row for row in rows}))
+        page = f"## {run_set.name}\n\n{comparison.markdown(rows)}"
         if picture := comparison.curve_picture(rows):
-            written.append(output / f"{NAME}-{each.name}-curve.svg")
+            written.append(output / f"{NAME}-{run_set.name}-curve.svg")
             write_text(written[-1], picture)
             page += f"\n![the score by the amount of data]({written[-1].name})\n"
         pages.append(page)
-        drawn += [found[each.row.name]] if each.row and each.row.name in found else []
-    head = "# Table 1\n\n" + markdown(first)
-    if picture := comparison.layers_picture(drawn):
+        shown += [finished[run_set.row.name]] if run_set.row and run_set.row.name in finished else []
+    first_page = "# Table 1\n\n" + markdown(table)
+    if picture := layers_picture(shown):
         written.append(output / f"{NAME}.svg")
         write_text(written[-1], picture)
-        head += f"\n![the learnt weights of the layers]({written[-1].name})\n"
-    head += f"\nNot there yet: {'; '.join(missing)}.\n" if missing else ""
-    write_text(output / f"{NAME}.md", "\n".join([head, *pages]))
-    facts = {"table1": first, "sets": all_rows, "missing": missing}
+        first_page += f"\n![the learnt layer weights]({written[-1].name})\n"
+    first_page += f"\nNot finished yet: {'; '.join(missing)}.\n" if missing else ""
+    write_text(output / f"{NAME}.md", "\n".join([first_page, *pages]))
+    facts = {"table1": table, "sets": set_rows, "missing": missing}
     write_text(output / f"{NAME}.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
     return [output / f"{NAME}.md", output / f"{NAME}.json", *written]
 
 
-def _row(each: RunSet, rows: dict[str, ComparisonRow]) -> dict[str, Any]:
-    """A row of Table 1. What is not there yet is None."""
-    task = find_task(each.head.task)
-    base = rows.get(each.runs[0].name)
-    elmo = rows.get(each.row.name) if each.row else None
-    compared = base is not None and elmo is not None and elmo.absolute is not None
+def _row(run_set: RunSet, rows: dict[str, ComparisonRow]) -> dict[str, Any]:
+    """Return a row of Table 1, with None for results that are missing."""
+    task, info = find_task(run_set.info.task), run_set.info
+    baseline = rows.get(run_set.runs[0].name)
+    elmo = rows.get(run_set.row.name) if run_set.row else None
+    compared = elmo if baseline and elmo and elmo.absolute is not None else None
     paper = dict(zip(("baseline", "elmo"), PAPER[task.name], strict=True))
     return {
-        "set": each.name,
+        "set": run_set.name,
         "task": task.name,
-        "data": each.head.about or Path(each.head.data[-1]).name,
+        "data": info.about or Path(info.data[-1]).name,
         "metric": task.metric.name,
-        "part": next((row.part for row in (base, elmo) if row), None),
-        "baseline": _score(base),
+        "part": next((row.part for row in (baseline, elmo) if row), None),
+        "baseline": _score(baseline),
         "elmo": _score(elmo),
-        "absolute": elmo.absolute if elmo and compared else None,
-        "relative": elmo.error_reduction if elmo and compared else None,
-        "p": elmo.bootstrap.p if elmo and elmo.bootstrap and compared else None,
-        "paper": {"data": task.paper_dataset, **paper, "relative": task.paper_reduction} if each.head.paper else None,
+        "absolute": compared.absolute if compared else None,
+        "relative": compared.error_reduction if compared else None,
+        "p": compared.bootstrap.p if compared and compared.bootstrap else None,
+        "paper": {"data": task.paper_dataset, **paper, "relative": task.paper_reduction} if info.paper else None,
     }
 
 
@@ -211,12 +218,9 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
         seeds = " and ".join(dict.fromkeys(str(score["seeds"]) for score in scores if score))
         cells = [
             row["task"], f"{row['data']}, {row['part']}", row["metric"], seeds,
-            *("" if score is None else comparison.number(score["score"], score["deviation"]) for score in scores),
-            *("" if row[name] is None else form.format(row[name]) for name, form in _FORMS.items()),
+            *("" if score is None else with_deviation(score["score"], score["deviation"]) for score in scores),
+            *("" if row[name] is None else pattern.format(row[name]) for name, pattern in _FORMATS.items()),
             *((paper["data"], paper["baseline"], paper["elmo"], f"{paper['relative']:g} %") if paper else ("",) * 4),
         ]  # fmt: skip
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-_FORMS = {"absolute": "{:+.2f}", "relative": "{:.1f} %", "p": "{:.4f}"}

@@ -7,7 +7,7 @@ B sentences, T tokens, D vector.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +26,42 @@ class ElmoOutput:
     representations: list[Tensor]
     mask: Tensor
     state: State
+
+
+class LayerMixes(nn.Module):
+    """Scalar mixes of the same layers, by name, each followed by dropout.
+
+    Task networks use it directly on cached layers, and `Elmo` uses it on the layers of its biLM.
+    """
+
+    def __init__(self, mixes: Mapping[str, ScalarMix], dropout: float) -> None:
+        super().__init__()
+        for name, mix in mixes.items():
+            self.add_module(name, mix)
+        self.dropout = dropout
+
+    def __iter__(self) -> Iterator[ScalarMix]:
+        return (mix for mix in self.children() if isinstance(mix, ScalarMix))
+
+    def __getitem__(self, index: int) -> ScalarMix:
+        return list(self)[index]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def forward(self, values: Tensor, mask: Tensor, *, remove_boundaries: bool = False) -> list[Tensor]:
+        """Return a tensor (B, T, D) for each mix of the layers (L, B, T, D), or (B, T - 2, D) without boundary tokens.
+
+        The mask (B, T) covers the boundary tokens if there are any.
+        """
+        mixed = [mix(values, mask) for mix in self]
+        if remove_boundaries:
+            mixed = [drop_boundaries(vectors, mask) for vectors in mixed]
+        return [nn.functional.dropout(vectors, self.dropout, self.training) for vectors in mixed]
+
+    def penalty(self) -> Tensor:
+        """Return the L2 penalty on the layer weights of all mixes, to be added to the loss of the task."""
+        return torch.stack([mix.penalty() for mix in self]).sum()
 
 
 class Elmo(nn.Module):
@@ -81,14 +117,13 @@ class Elmo(nn.Module):
         self.trainable = trainable
         self.keep_boundaries = keep_boundaries
         bilm.requires_grad_(trainable)
-        self.mixes = nn.ModuleList(
-            ScalarMix(
+        self.mixes = LayerMixes({
+            str(number): ScalarMix(
                 bilm.config.layers, per_direction=per_direction, layer_norm=layer_norm, weights=weights, gamma=gamma,
                 trainable=trainable_mix, penalty_weight=penalty_weight,
             )
-            for _ in range(mixes)
-        )  # fmt: skip
-        self.dropout = nn.Dropout(dropout)
+            for number in range(mixes)
+        }, dropout)  # fmt: skip
 
     @property
     def dim(self) -> int:
@@ -112,16 +147,13 @@ class Elmo(nn.Module):
 
     def mix(self, layers: Layers) -> ElmoOutput:
         """Mix layers that were computed before, for example cached ones; they include the boundary tokens."""
-        representations = [mix(layers.values, layers.mask) for mix in self.mixes]
-        mask = layers.mask
-        if not self.keep_boundaries:
-            representations = [drop_boundaries(values, mask) for values in representations]
-            mask = mask_without_boundaries(mask)
-        return ElmoOutput([self.dropout(values) for values in representations], mask, layers.state)
+        representations = self.mixes(layers.values, layers.mask, remove_boundaries=not self.keep_boundaries)
+        mask = layers.mask if self.keep_boundaries else mask_without_boundaries(layers.mask)
+        return ElmoOutput(representations, mask, layers.state)
 
     def penalty(self) -> Tensor:
         """Return the L2 penalty on the layer weights of all mixes (), to be added to the task's loss."""
-        return torch.stack([mix.penalty() for mix in self.mixes if isinstance(mix, ScalarMix)]).sum()
+        return self.mixes.penalty()
 
 
 def mask_without_boundaries(mask: Tensor) -> Tensor:  # (B, T) -> (B, T - 2)

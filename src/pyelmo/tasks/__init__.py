@@ -1,4 +1,4 @@
-"""Arrays -> answers: the same network with and without ELMo. `load(path).predict(["raw text"])` uses a saved model."""
+"""Downstream tasks with and without ELMo; `load` opens a trained model and predicts on raw text."""
 
 from __future__ import annotations
 
@@ -8,9 +8,33 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyelmo.tasks.harness.model import TaskModel
 
+__all__ = ["load"]
+
 
 def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
-    """A saved model, or the best of a run's; `encoder` says where its encoder lies now."""
-    from pyelmo.tasks.harness.model import load as read
+    """Load a trained task model.
 
-    return read(path, encoder=encoder, device=device)
+    Args:
+        path: A folder that `elmo task train` wrote: of a run (the seed with the best dev score is loaded), of one of
+            its seeds, or of a model.
+        encoder: Where the encoder of the model is now, if it has moved since training. It must be the same encoder;
+            its checksums are compared.
+        device: The device for the network and the encoder, for example "cpu" or "cuda".
+
+    Returns:
+        The model, ready for `TaskModel.predict` and `TaskModel.evaluate`.
+
+    Raises:
+        NotFoundError: There is no such folder, it holds no trained model, or the encoder is missing.
+        FormatError: The files of the model are damaged, or the encoder is not the one of the training.
+
+    Example:
+        >>> from pyelmo import tasks
+        >>> model = tasks.load("run")
+        >>> [[example]] = model.predict(["Ann Lee lives in New York ."])
+        >>> example.labels
+        ('B-PER', 'I-PER', 'O', 'O', 'B-LOC', 'I-LOC', 'O')
+    """
+    from pyelmo.tasks.harness.storage import load_model
+
+    return load_model(path, encoder=encoder, device=device)

@@ -13,7 +13,7 @@ from task_support import PAIRS, SST, recipe
 from pyelmo.errors import InputError
 from pyelmo.tasks import load
 from pyelmo.tasks.compare import ensemble
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 from pyelmo.tasks.harness.task import read_examples
 
 
@@ -24,8 +24,8 @@ def runs(tmp_path_factory, ner_data):
     (folder / "data").write_text(PAIRS * 4)
     settings = recipe("nli", "network.hidden=8", "training.epochs=2", "training.lr=0.003")
     plan = RunSettings(task="nli", data=[folder / "data"] * 2, recipe=settings, seeds=2)
-    train(plan, folder / "plain")
-    train(replace(plan, encoder=str(ner_data / "LM"), seeds=1), folder / "elmo")
+    train_run(plan, folder / "plain")
+    train_run(replace(plan, encoder=str(ner_data / "LM"), seeds=1), folder / "elmo")
     return folder
 
 
@@ -62,23 +62,25 @@ def test_members_must_share_data_settings_and_labels(runs, tmp_path):
     model = runs / "plain" / "seed-1"
     settings = ["network.hidden=8", "training.epochs=1", "training.batch=6"]
     (tmp_path / "sst").write_text(SST)
-    train(
+    train_run(
         RunSettings(task="sentiment", data=[tmp_path / "sst"] * 2, recipe=recipe("sentiment", *settings)),
         tmp_path / "sst-run",
     )
-    with pytest.raises(InputError, match="seed-1: has another task than .*members of an ensemble must share it"):
+    with pytest.raises(
+        InputError, match="seed-1: not the same task as .*Members of an ensemble must have the same task"
+    ):
         ensemble.evaluate([model, tmp_path / "sst-run"], runs / "data")
     two = "".join(line + "\n" for line in PAIRS.splitlines() if "neutral" not in line)
     (tmp_path / "two").write_text(two)
     for name, changes in (("labels", []), ("data settings", ["data.language=general"])):
         plan = RunSettings(task="nli", data=[tmp_path / "two"] * 2, recipe=recipe("nli", *settings, *changes))
-        train(plan, tmp_path / name)
-        with pytest.raises(InputError, match=f"has another {name} than"):
+        train_run(plan, tmp_path / name)
+        with pytest.raises(InputError, match=f"not the same {name} as"):
             ensemble.evaluate([model, tmp_path / name], runs / "data")
 
 
 def test_sentiment_has_ensembles_too(tmp_path):
     (tmp_path / "sst").write_text(SST)
     settings = recipe("sentiment", "network.hidden=4", "training.epochs=1", "training.batch=6")
-    train(RunSettings(task="sentiment", data=[tmp_path / "sst"] * 2, recipe=settings, seeds=2), tmp_path / "run")
+    train_run(RunSettings(task="sentiment", data=[tmp_path / "sst"] * 2, recipe=settings, seeds=2), tmp_path / "run")
     assert ensemble.evaluate([tmp_path / "run"], tmp_path / "sst", resamples=5).score.sums["of"] == 6

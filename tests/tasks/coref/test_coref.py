@@ -16,7 +16,7 @@ from pyelmo.recipes import read_settings
 from pyelmo.tasks import load
 from pyelmo.tasks.coref import task as coref
 from pyelmo.tasks.coref.task import CorefNetworkSettings, CorefRecipe, DocumentMetadata
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 from pyelmo.tasks.harness.task import Example, find_task
 
 PEOPLE = [("Ann", "she"), ("Bob", "he"), ("Sue", "she"), ("Max", "he")]
@@ -56,7 +56,7 @@ def plan(folder: Path, *changes: str, **options: object) -> RunSettings:
 def test_documents_are_learnt_scored_and_found_in_raw_text(coref_data, ner_data, tmp_path, where):
     changes = [f"elmo.where={where}"] if where else []
     made = plan(coref_data, *changes, encoder=str(ner_data / "LM") if where else None)
-    (result,) = train(made, tmp_path / "run")
+    (result,) = train_run(made, tmp_path / "run")
     assert result["dev"]["mean"] == result["dev"]["score"] == 100
     assert result["dev"]["b3_r_den"] == 4
     model = load(tmp_path / "run")
@@ -97,13 +97,13 @@ def test_another_document_in_a_folder_is_another_run(coref_data, tmp_path):
     docs = shutil.copytree(coref_data / "docs", tmp_path / "docs")
     names = shutil.copy(coref_data / "part.ids", tmp_path / "part.ids")
     made = replace(plan(coref_data, "training.epochs=1", f"data.folder={docs}"), data=[docs, names])
-    first = train(made, tmp_path / "run")
+    first = train_run(made, tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "run.json").read_text())["data"]
     assert (facts["train"]["file"], facts["dev"]["file"]) == ("docs", "part.ids")
-    assert train(made, tmp_path / "run") == first
+    assert train_run(made, tmp_path / "run") == first
     (docs / "GUM_news_4.conll").write_text(document("Tim", "he", 4))
     with pytest.raises(OutputError, match="holds a run with another data"):
-        train(made, tmp_path / "run")
+        train_run(made, tmp_path / "run")
 
 
 def test_a_long_document_is_cut_to_a_few_sentences_and_their_clusters():

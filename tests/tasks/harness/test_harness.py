@@ -14,11 +14,11 @@ from torch import nn
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import InputError
 from pyelmo.tasks import load
-from pyelmo.tasks.compare import comparison
+from pyelmo.tasks.compare.bootstrap import paired_bootstrap
 from pyelmo.tasks.harness import task
 from pyelmo.tasks.harness.batching import length_batches
 from pyelmo.tasks.harness.metrics import SPAN_F1, Metric, percentage
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 from pyelmo.tasks.harness.settings import TaskRecipe, TrainingSettings
 from pyelmo.tasks.harness.task import Example, Task
 from pyelmo.tasks.harness.training_loop import _tensor_cores
@@ -77,7 +77,7 @@ def toy(tmp_path, monkeypatch, ner_data):
         settings = ToyRecipe(training=TrainingSettings(epochs=1, batch=3))
         plan = RunSettings(task="toy", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
         SEEN.clear()
-        return train(plan, tmp_path / "run")[0]
+        return train_run(plan, tmp_path / "run")[0]
 
     return run
 
@@ -95,9 +95,9 @@ def test_examples_of_several_texts_give_inputs_for_each_and_embed_them_once(toy,
     asked = [("a b", "a b", ["c"]), ("a b", "d", "d")]
     assert [found[0].labels for found in model.predict(asked)] == [(2, 2, 1), (2, 1, 1)]
     assert len(embedded) == 5  # the first text, which both share, once
-    with pytest.raises(InputError, match="question 0: toy asks about 3 texts: one, two, three"):
+    with pytest.raises(InputError, match="input 0: toy needs 3 texts \\(one, two, three\\)"):
         model.predict(["a b"])
-    with pytest.raises(InputError, match="two 1 has no words"):
+    with pytest.raises(InputError, match="input 1: the two has no words"):
         model.predict([("a", "b", "c"), ("a", " ", "c")])
 
 
@@ -126,10 +126,10 @@ def test_the_bootstrap_resamples_any_metric():
     first = np.stack([random.random(200), np.ones(200)], -1)[None]
     means = Metric("mean", ("value", "of"), lambda sums: {"mean": percentage(sums[..., 0], sums[..., 1])})
     better = first + np.array([0.02, 0.0])
-    found = comparison.bootstrap(first, better, means, resamples=300)
+    found = paired_bootstrap(first, better, means, resamples=300)
     assert (found.p, found.low, found.high) == (pytest.approx(1 / 301), pytest.approx(2), pytest.approx(2))
     spans = np.concatenate([(first > 0.5) * 1.0, np.ones((1, 200, 1))], -1)
-    assert comparison.bootstrap(spans, spans, SPAN_F1, resamples=50).p == 1
+    assert paired_bootstrap(spans, spans, SPAN_F1, resamples=50).p == 1
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cpu", "highest"), ("cuda", "high")])

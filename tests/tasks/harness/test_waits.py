@@ -43,6 +43,6 @@ def test_a_step_of_training_waits_for_nothing(name, tmp_path, monkeypatch):
     words = tuple({word for example in examples for text in example.texts for word in text})
     vocabularies = {**task.build_vocabularies(examples), "words": words}
     model = TaskModel(task, recipe, vocabularies, torch.zeros(len(words) + 1, 4), EncoderShape(3, 8)).to("meta")
-    model.layers = lambda texts: torch.zeros(3, len(texts), max(map(len, texts)), 8, device="meta")
+    model.layer_source = lambda texts: torch.zeros(3, len(texts), max(map(len, texts)), 8, device="meta")
     model.train().loss(examples).backward()
     assert all(parameter.grad is not None for parameter in model.network.parameters())

@@ -12,7 +12,7 @@ from pyelmo.errors import ConfigError, InputError
 from pyelmo.recipes import read_settings
 from pyelmo.tasks import load
 from pyelmo.tasks.compare import ensemble
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 from pyelmo.tasks.harness.settings import TaskRecipe
 from pyelmo.tasks.harness.task import Example, find_task
 from pyelmo.tasks.qa import task as qa
@@ -46,7 +46,7 @@ def recipe(*changes: str) -> TaskRecipe:
 def run(tmp_path: Path, *changes: str, text: str | None = None, **options: object) -> Path:
     (tmp_path / "data.json").write_text(text or squad(), "utf-8")
     plan = RunSettings(task="qa", data=[tmp_path / "data.json"] * 2, recipe=recipe(*changes), **options)
-    train(plan, tmp_path / "run")
+    train_run(plan, tmp_path / "run")
     return tmp_path / "run"
 
 

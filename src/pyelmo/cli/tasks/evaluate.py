@@ -32,7 +32,8 @@ def add_moved_encoder(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pyelmo.tasks.harness.model import load, seed_folders
+    from pyelmo.tasks import load
+    from pyelmo.tasks.harness.run_folder import seed_folders
 
     device = options.choose_device(args.device)
     folders = seed_folders(args.model)

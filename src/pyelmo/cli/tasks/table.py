@@ -28,11 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from pyelmo.tasks.compare import comparison
+    from pyelmo.tasks.harness.run_folder import read_run
 
-    runs = [comparison.read_run(folder) for folder in args.runs]
+    runs = [read_run(folder) for folder in args.runs]
     if args.output:
         for path in comparison.write(runs, Path(args.output)):
             say(f"{path}: written")
         return
-    rows = comparison.rows(runs)
+    rows = comparison.compare_runs(runs)
     print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else comparison.markdown(rows), end="")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="number of seeds of every run (default: as in the plan)")
     options.add_workers(parser, " that train runs; 0 only writes the table")
-    options.add_threads(parser, otherwise="cores divided by workers")
+    options.add_threads(parser, otherwise="1 to train, all cores to embed")
     options.add_device(parser)
     parser.add_argument("--cache", metavar="DIR", help="folder for the vectors of frozen encoders (default: OUT/cache)")
     options.add_quiet(parser)
@@ -54,10 +53,10 @@ def run(args: argparse.Namespace) -> None:
     sets = read_plan(args.plan)
     if args.seeds:
         sets = [_with_seeds(runs, args.seeds) for runs in sets]
-    output, threads = Path(args.output).resolve(), args.threads or max(1, _cores() // max(args.workers, 1))
+    output = Path(args.output).resolve()
     settings = table1.JobSettings(
         data=Path(args.data).resolve(), output=output, cache=Path(args.cache or output / CACHE).resolve(),
-        device=options.choose_device(args.device), jobs=args.workers, threads=threads,
+        device=options.choose_device(args.device), jobs=args.workers, threads=args.threads,
     )  # fmt: skip
     chosen = choose(sets, args.only)
     with resumable(args.output):
@@ -79,15 +78,15 @@ def _make(chosen: list[RunSet], settings: JobSettings, *, quiet: bool) -> list[F
 
     with tqdm(unit="job", disable=quiet, dynamic_ncols=True) as bar:
 
-        def begin(count: int) -> None:
+        def on_start(count: int) -> None:
             bar.reset(total=count)
 
-        def report(finished: FinishedJob, seed: SeedRun | None) -> None:
+        def on_finish(finished: FinishedJob, seed: SeedRun | None) -> None:
             bar.update()
             if finished.error is not None or not quiet:
                 tqdm.write(_line(finished, seed, settings.output), file=sys.stderr)
 
-        return table1.make_runs(chosen, settings, begin=begin, tell=report)
+        return table1.make_runs(chosen, settings, on_start=on_start, on_finish=on_finish)
 
 
 def _line(finished: FinishedJob, seed: SeedRun | None, output: Path) -> str:
@@ -101,7 +100,7 @@ def _line(finished: FinishedJob, seed: SeedRun | None, output: Path) -> str:
         return f"{name} | failed: {finished.error}"
     if seed is None:
         return f"{name} | {finished.seconds:.0f} s"
-    result = read_json(seed.result(output))
+    result = read_json(seed.result_path(output))
     scored = "test" if "test" in result else "dev"
     metric = find_task(seed.run.task).metric.name
     return f"{name} | {scored} {metric} {main_score(result[scored]):.2f} | {finished.seconds:.0f} s"
@@ -113,8 +112,3 @@ def _with_seeds(runs: RunSet, count: int) -> RunSet:
 
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

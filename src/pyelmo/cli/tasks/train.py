@@ -69,20 +69,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_tensorboard(parser)
     options.add_device(parser)
+    options.add_threads(parser, otherwise="1 to train, all cores to embed")
     options.add_force(parser, "delete the run in RUN and start again")
     options.add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> None:
+    import torch
+
     from pyelmo.experiments.jobs import begin_job
     from pyelmo.provenance import plain_command
     from pyelmo.recipes import read_settings
     from pyelmo.tasks.harness.metrics import main_score
-    from pyelmo.tasks.harness.run import CACHE, RunSettings, embed, train
+    from pyelmo.tasks.harness.run import CACHE, RunSettings, fill_cache, train_run
     from pyelmo.tasks.harness.task import find_task
 
     in_job = begin_job(args.device)  # before torch looks for a GPU
     device = options.choose_device(args.device)
+    options.check_at_least("--threads", args.threads, 1)
+    if args.threads is not None:
+        torch.set_num_threads(args.threads)
     bars = not in_job and not args.quiet  # the output of a job goes to a log file
     values = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
     changes = [f"{name}={str(value).lower()}" for name, value in values.items()] + args.set
@@ -93,12 +99,12 @@ def run(args: argparse.Namespace) -> None:
     )  # fmt: skip
     if not args.seeds[1]:
         cache = args.cache or Path(args.output).parent / CACHE
-        needed = embed(settings, cache, device=device, progress=bars)
+        needed = fill_cache(settings, cache, device=device, progress=bars)
         print(f"{cache}: {'has' if needed else 'is not needed for'} the vectors of {args.encoder}")
         return
     with resumable(args.output):
-        results = train(
-            settings, args.output, cache_folder=args.cache, device=device,
+        results = train_run(
+            settings, args.output, cache_folder=args.cache, device=device, threads=args.threads or 1,
             say=say_nothing if args.quiet else say, progress=bars, tensorboard=args.tensorboard, force=args.force,
             origin={"command": plain_command("elmo", _result_arguments(args))}, shared_gpu=in_job,
         )  # fmt: skip

@@ -1,7 +1,7 @@
-"""How good answers are: numbers that each example adds, and the figures that their sums make.
+"""Metrics: counts that each example adds, and the scores computed from their sums.
 
-A figure is a function of sums alone, over the last axis, so that the same one scores a file and every resample of it.
-C numbers an example adds.
+A score depends on the sums alone and is computed over the last axis, so the same function scores a file and all of its
+bootstrap resamples at once. C counts of an example.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyelmo.arrays import Float64Array
 
 @dataclass(frozen=True)
 class Score:
-    """Figures in percent, the main one first, and the sums behind them."""
+    """Scores in percent by name, the main one first, and the sums they were computed from."""
 
     figures: dict[str, float]
     sums: dict[str, float]
@@ -27,20 +27,20 @@ class Score:
         return next(iter(self.figures.values()))
 
     def facts(self) -> dict[str, Any]:
-        """For a file: the main figure under a name that all tasks share, and all by their own."""
+        """Return all values for a JSON file; the main score is also under `score`, which all tasks have."""
         return {"score": self.main, **self.figures, **self.sums}
 
     def __str__(self) -> str:
-        """The figures for people, the main one last."""
+        """Return the scores as text, the main one last."""
         main, *others = self.figures.items()
         return ", ".join(f"{name} {value:.2f}" for name, value in [*others, main])
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What is counted, by name, and what the sums (..., C) say: figures (...) in percent, the main one first."""
+    """The names of the counts, and `figures`: sums (..., C) -> scores (...) in percent by name, the main one first."""
 
-    name: str  # of the main figure, in words
+    name: str  # of the main score, as shown to users
     counts: tuple[str, ...]
     figures: Callable[[Float64Array], dict[str, Float64Array]]
 
@@ -48,7 +48,7 @@ class Metric:
         return next(iter(self.figures(sums).values()))
 
     def score(self, counts: Sequence[Sequence[float]]) -> Score:
-        """Of examples, each with its C numbers."""
+        """Return the score of examples, given the C counts of each."""
         sums = np.array(counts, np.float64).sum(0)
         figures = {name: float(value) for name, value in self.figures(sums).items()}
         numbers = [int(value) if value.is_integer() else value for value in sums.tolist()]
@@ -56,24 +56,24 @@ class Metric:
 
 
 def main_score(part: Mapping[str, Any]) -> float:
-    """The metric in a part of result.json; runs before there was `score` called it f1."""
+    """Return the main score of a data set in result.json. Old runs have it under `f1`."""
     return float(part["score"] if "score" in part else part["f1"])
 
 
 def percentage(part: Float64Array, whole: Float64Array) -> Float64Array:
-    """In percent; 0 of nothing."""
-    found: Float64Array = 100 * part / np.where(whole > 0, whole, 1.0)
-    return found
+    """Return `part` of `whole` in percent, and 0 if `whole` is 0."""
+    percent: Float64Array = 100 * part / np.where(whole > 0, whole, 1.0)
+    return percent
 
 
-def _spans(sums: Float64Array) -> dict[str, Float64Array]:
-    right, found, gold = np.moveaxis(sums, -1, 0)
+def _span_scores(sums: Float64Array) -> dict[str, Float64Array]:
+    correct, predicted, gold = np.moveaxis(sums, -1, 0)
     return {
-        "f1": percentage(2 * right, found + gold),
-        "precision": percentage(right, found),
-        "recall": percentage(right, gold),
+        "f1": percentage(2 * correct, predicted + gold),
+        "precision": percentage(correct, predicted),
+        "recall": percentage(correct, gold),
     }
 
 
-SPAN_F1 = Metric("span F1", ("right", "found", "gold"), _spans)
+SPAN_F1 = Metric("span F1", ("right", "found", "gold"), _span_scores)
 ACCURACY = Metric("accuracy", ("right", "of"), lambda sums: {"accuracy": percentage(sums[..., 0], sums[..., 1])})

@@ -1,81 +1,79 @@
-"""Words -> what a task network reads: static vectors, and mixes of an encoder's layers.
+"""Words -> the vectors that a task network reads: static word vectors and mixes of an encoder's layers.
 
-V words of the table, D static vector, L layers, E encoder's vector, B batch, T tokens.
+V words of the embedding table, D static vector, L layers, E encoder vector, B batch, T time steps.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pyelmo.arrays import Float32Array
-from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import ConfigError
-from pyelmo.model.elmo import drop_boundaries
+from pyelmo.model.elmo import LayerMixes
 from pyelmo.model.scalar_mix import ScalarMix
-from pyelmo.tasks.harness.layer_cache import LayerSource
 from pyelmo.tasks.harness.settings import ElmoSettings, WordSettings
-from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Words
-from pyelmo.vectors.static import StaticVectors
-
-KEPT = 100_000  # of a file of vectors, those of its first (most frequent) words go into a model
+from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs
 
 
 @dataclass(frozen=True)
 class EncoderShape:
-    """Of an encoder's output."""
+    """The number of layers of an encoder and the size of its vectors."""
 
     layers: int
     dim: int
 
 
 class Representation(nn.Module):
-    """A table of static vectors, whose row 0 stands for all other words, and a mix for each place of ELMo."""
+    """An embedding table of static word vectors, and a mix of encoder layers for the input, the output or both."""
 
     def __init__(self, table: Tensor, words: WordSettings, shape: EncoderShape | None, elmo: ElmoSettings) -> None:
         super().__init__()
         self.elmo = elmo
         self.words = nn.Embedding.from_pretrained(table, freeze=not words.tune)  # (V + 1, D)
-        places = ("input", "output") if elmo.where == "both" else (elmo.where,)
-        self.mixes = nn.ModuleDict({place: _mix(shape.layers, elmo) for place in places} if shape else {})
-        self.dropout = nn.Dropout(elmo.dropout)
+        self.mix_names: tuple[str, ...] = ()
+        if shape is not None:
+            self.mix_names = ("input", "output") if elmo.where == "both" else (elmo.where,)
+        self.mixes = LayerMixes({name: _mix(shape.layers, elmo) for name in self.mix_names if shape}, elmo.dropout)
         size = shape.dim if shape else 0
-        self.sizes = InputSizes(table.shape[1] + size * ("input" in self.mixes), size * ("output" in self.mixes))
+        self.sizes = InputSizes(
+            input=table.shape[1] + (size if "input" in self.mix_names else 0),
+            output=size if "output" in self.mix_names else 0,
+        )
         if not self.sizes.input:
-            raise ConfigError("nothing comes into the network: give --vectors, an encoder at the input, or words.dim")
+            raise ConfigError(
+                "the network has no input vectors. Give --vectors, use the encoder at the input, or set words.dim."
+            )
 
     def forward(
         self, examples: Sequence[Example], ids: Tensor, mask: Tensor, layers: Tensor | None, lengths: Sequence[int]
     ) -> NetworkInputs:
-        """`ids` (B, T) are rows of the table, `layers` (L, B, T, E) the encoder's."""
+        """Return the inputs for word ids (B, T) and encoder layers (L, B, T, E)."""
         mixed: dict[str, Tensor] = {}
         if layers is not None:
             values = layers[-1:] if self.elmo.layers == "top" else layers
-            mixed = {place: self.dropout(mix(values, mask)) for place, mix in self.mixes.items()}
-        parts = [self.words(ids)] + ([mixed["input"]] if "input" in mixed else [])
-        return NetworkInputs(examples, torch.cat(parts, -1), mask, mixed.get("output"), lengths)
+            mixed = dict(zip(self.mix_names, self.mixes(values, mask), strict=True))
+        vectors = [self.words(ids)] + ([mixed["input"]] if "input" in mixed else [])
+        return NetworkInputs(examples, torch.cat(vectors, -1), mask, mixed.get("output"), lengths)
 
     def penalty(self) -> Tensor:
-        """The mixes' part of the loss."""
-        found = [mix.penalty() for mix in self.mixes.values() if isinstance(mix, ScalarMix)]
-        return torch.stack(found).sum() if found else torch.zeros((), device=self.words.weight.device)
+        """Return the L2 penalty on the layer weights, a part of the loss."""
+        if not self.mix_names:
+            return torch.zeros((), device=self.words.weight.device)
+        return self.mixes.penalty()
 
-    def weights(self) -> dict[str, dict[str, object]]:
-        """What the mixes have learnt: the share of each layer, and gamma."""
+    def layer_weights(self) -> dict[str, dict[str, object]]:
+        """Return the softmax weights of the layers and gamma for each mix."""
         return {
-            place: {"weights": mix.logits.detach().softmax(0).tolist(), "gamma": float(mix.gamma.detach())}
-            for place, mix in self.mixes.items()
-            if isinstance(mix, ScalarMix)
+            name: {"weights": mix.logits.detach().softmax(0).tolist(), "gamma": float(mix.gamma.detach())}
+            for name, mix in zip(self.mix_names, self.mixes, strict=True)
         }
 
 
 def _mix(layers: int, elmo: ElmoSettings) -> ScalarMix:
-    """Of the top layer alone, or of the mean of all, gamma is still learnt."""
+    """Return a mix. For the top layer or the average of all layers, only gamma is trained."""
     mix = ScalarMix(
         1 if elmo.layers == "top" else layers,
         layer_norm="token" if elmo.layer_norm else None,
@@ -83,53 +81,3 @@ def _mix(layers: int, elmo: ElmoSettings) -> ScalarMix:
     )
     mix.logits.requires_grad_(elmo.layers == "mix")
     return mix
-
-
-def build_embedding_table(
-    vectors: StaticVectors | None,
-    train: Iterable[Words],
-    others: Iterable[Words],
-    settings: WordSettings,
-    seed: int,
-) -> tuple[tuple[str, ...], Tensor]:  # (V + 1, D)
-    """The words of a table and its rows: those of the file, and new ones where there is none or it is tuned."""
-    counts = Counter(word for words in train for word in words)
-    known: dict[str, Float32Array] = {}
-    if vectors is not None:
-        known = dict(zip(vectors.words[:KEPT], vectors.matrix, strict=False))
-        for word in dict.fromkeys([*counts, *(word for words in others for word in words)]):
-            found = None if word in known else vectors.vector(word)
-            if found is not None:
-                known[word] = found
-    new: list[str] = []
-    dim = settings.dim if vectors is None else vectors.dim
-    if dim and (vectors is None or settings.tune):
-        often = [word for word, count in counts.items() if count >= settings.min_count]
-        new = [word for word in often if word not in known and word.lower() not in known]
-    table = np.zeros((1 + len(known) + len(new), dim), dtype=np.float32)
-    if known:
-        table[1 : len(known) + 1] = list(known.values())
-    if new:
-        table[len(known) + 1 :] = np.random.default_rng(seed).normal(0, 0.1, (len(new), dim))
-    return (*known, *new), torch.from_numpy(table)
-
-
-class WordIndex(dict[str, int]):
-    """Where a word stands in the table: by itself, in small letters, or at 0 with all unknown ones."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__(zip(words, range(1, 1 + len(words)), strict=True))
-
-    def __missing__(self, word: str) -> int:
-        return self.get(word.lower(), 0)
-
-
-def tuned(embedder: Embedder) -> LayerSource:
-    """The layers of a biLM in training: gradients go back into it."""
-    bilm = embedder.bilm
-
-    def layers(sentences: Sequence[Words]) -> Tensor:
-        found = bilm(embedder.batch(sentences))
-        return torch.stack([drop_boundaries(values, found.mask) for values in found.values])
-
-    return layers

@@ -1,7 +1,8 @@
-"""One training: batches of like length until the development score stands still; a killed one goes on as if it had not.
+"""Train one model: shuffled batches of similar length until the dev score stops improving; a killed training resumes.
 
-Every random number of a step comes from the seed and the step's number, the order of an epoch from the seed and the
-epoch's, so that weights, optimiser and position are all that a checkpoint holds.
+The random numbers of a step depend on the seed and the number of the step, and the order of an epoch on the seed and
+the number of the epoch. So a checkpoint needs only the weights, the optimiser state and the position, and a resumed
+training ends with the same weights as one that was never stopped.
 """
 
 from __future__ import annotations
@@ -22,36 +23,37 @@ from tqdm import tqdm
 from pyelmo.errors import DivergedError, FormatError
 from pyelmo.files import atomic_path
 from pyelmo.tasks.harness.batching import epoch_batches
-from pyelmo.tasks.harness.model import TaskModel, score
+from pyelmo.tasks.harness.model import TaskModel, score_predictions
 from pyelmo.tasks.harness.settings import TrainingSettings
+from pyelmo.tasks.harness.storage import MODEL, save_model
 from pyelmo.tasks.harness.task import Example
 from pyelmo.tasks.harness.weight_average import WeightAverage
 from pyelmo.training.report import Report
 from pyelmo.training.trainer import SEED_RANK, SEED_STEP
 
 CHECKPOINT = "checkpoint.safetensors"
-READ_AFTER = 16  # steps whose losses are read together: to read one is to wait until a GPU has done all before it
-HALVINGS = 5  # of the learning rate, at most
+READ_AFTER = 16  # steps whose losses are read together, because reading a loss waits for the GPU
+MAX_HALVINGS = 5  # of the learning rate
 
 
 @dataclass
 class TrainingPosition:
-    """Where a training stands."""
+    """The position of a training, as a checkpoint stores it."""
 
     epoch: int = 0
-    batch: int = 0  # of the epoch
-    step: int = 0  # of all epochs
-    loss: float = 0.0  # of the epoch's batches so far
+    batch: int = 0  # in the epoch
+    step: int = 0  # over all epochs
+    loss: float = 0.0  # sum over the batches of the epoch so far
     seconds: float = 0.0
-    scores: list[float] = field(default_factory=list)  # of the epochs that are done
+    scores: list[float] = field(default_factory=list)  # dev score of each finished epoch
 
     @property
     def best(self) -> int:
-        """The epoch of the best development score, the first of equals."""
+        """The epoch with the best dev score, the first one of equals."""
         return max(range(len(self.scores)), key=lambda epoch: (self.scores[epoch], -epoch))
 
 
-def fit(
+def train_model(
     model: TaskModel,
     train: Sequence[Example],
     dev: Sequence[Example],
@@ -63,73 +65,100 @@ def fit(
     progress: bool = False,
     shared_gpu: bool = False,
 ) -> TrainingPosition:
-    """Train a model from where its checkpoint stands; the weights of the best epoch are in `folder`/model.
+    """Train a model from its last checkpoint, and save the model of the best epoch in `folder`/model.
 
-    With `shared_gpu` the loss is read after every step: a process that runs far ahead of a GPU that others use, too,
-    would take a core from them while it waits.
+    With `shared_gpu` the loss is read after every step. A process that queues many steps on a GPU that other processes
+    use as well would otherwise keep a CPU core busy while it waits.
     """
     settings = model.recipe.training
     optimiser, average = _optimiser(model, settings), WeightAverage(model, settings.average)
+    training = _Training(model, optimiser, average, seed, folder, report, progress)
     position = TrainingPosition()
     if (folder / CHECKPOINT).is_file():
         position = _restore(folder / CHECKPOINT, model, optimiser, average)
-        report.note(f"going on from epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
-    read_after = 1 if shared_gpu else READ_AFTER
+        report.note(f"resuming at epoch {position.epoch + 1}, step {position.step:,}", step=position.step)
     began = time.monotonic() - position.seconds
     while not _finished(position, settings):
+        _set_learning_rate(optimiser, position, settings)
+        mean_loss = training.train_epoch(train, position, began, read_after=1 if shared_gpu else READ_AFTER)
+        with average.applied():
+            training.evaluate_epoch(dev, position, mean_loss, encoder)
+        position = replace(position, epoch=position.epoch + 1, batch=0, loss=0.0, seconds=time.monotonic() - began)
+        _save(folder / CHECKPOINT, model, optimiser, average, position)
+    return position
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What all epochs of a training use."""
+
+    model: TaskModel
+    optimiser: torch.optim.Optimizer
+    average: WeightAverage
+    seed: int
+    folder: Path
+    report: Report
+    progress: bool
+
+    def train_epoch(
+        self, train: Sequence[Example], position: TrainingPosition, began: float, *, read_after: int
+    ) -> float:
+        """Train on the remaining batches of an epoch, move `position` forward, and return the mean loss."""
+        model, settings = self.model, self.model.recipe.training
         size = settings.batch if model.task.texts_per_example else 1
-        batches = epoch_batches([example.length for example in train], size, seed, position.epoch)
-        _set_rate(optimiser, position, settings)
+        batches = epoch_batches([example.length for example in train], size, self.seed, position.epoch)
         bar = tqdm(
-            total=len(batches), initial=position.batch, desc=f"seed {seed}, epoch {position.epoch + 1}", leave=False,
-            unit="batch", disable=not progress,
+            total=len(batches), initial=position.batch, desc=f"seed {self.seed}, epoch {position.epoch + 1}",
+            leave=False, unit="batch", disable=not self.progress,
         )  # fmt: skip
         losses: list[Tensor] = []  # not yet read
         model.train()
         with bar:
-            for rows in batches[position.batch :]:
-                examples = [train[row] for row in rows]
-                losses.append(_step(model, optimiser, examples, seed, position.step, settings.clip_norm))
-                average.update(position.step)
+            for indices in batches[position.batch :]:
+                examples = [train[index] for index in indices]
+                losses.append(_step(model, self.optimiser, examples, self.seed, position.step, settings.clip_norm))
+                self.average.update(position.step)
                 position.batch, position.step = position.batch + 1, position.step + 1
                 bar.update()
                 save = position.step % settings.checkpoint_every == 0
                 if save or len(losses) == read_after or position.batch == len(batches):
-                    _read(losses, position)
+                    _read_losses(losses, position)
                     bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
                 if save:
                     position.seconds = time.monotonic() - began
-                    _save(folder / CHECKPOINT, model, optimiser, average, position)
-        with average.used():
-            found = score(model.task, dev, model.predict_examples(dev, progress=progress))
-            position.scores.append(found.main)
-            mean, rate = position.loss / len(batches), optimiser.param_groups[0]["lr"]
-            better = position.best == position.epoch
-            if better:  # before the checkpoint: a kill between the two makes the same epoch again
-                model.save(folder / "model", encoder)
-            report.tell(
-                f"seed {seed} | epoch {position.epoch + 1} | loss {mean:.4f} | "
-                f"dev {model.task.metric.name} {found.main:.2f}{' (best)' if better else ''}",
-                "epoch", epoch=position.epoch + 1, step=position.step, loss=mean, lr=rate, dev=found.main,
-                layers=model.representation.weights(),
-            )  # fmt: skip
-        position = replace(position, epoch=position.epoch + 1, batch=0, loss=0.0, seconds=time.monotonic() - began)
-        _save(folder / CHECKPOINT, model, optimiser, average, position)
-    return position
+                    _save(self.folder / CHECKPOINT, model, self.optimiser, self.average, position)
+        return position.loss / len(batches)
+
+    def evaluate_epoch(
+        self, dev: Sequence[Example], position: TrainingPosition, mean_loss: float, encoder: dict[str, object] | None
+    ) -> None:
+        """Score the dev set, save the model if it is the best so far, and report the epoch."""
+        model, epoch = self.model, position.epoch + 1
+        score = score_predictions(model.task, dev, model.predict_examples(dev, progress=self.progress))
+        position.scores.append(score.main)
+        improved = position.best == position.epoch
+        if improved:  # before the checkpoint: if the process is killed between the two, the epoch is trained again
+            save_model(model, self.folder / MODEL, encoder)
+        self.report.tell(
+            f"seed {self.seed} | epoch {epoch} | loss {mean_loss:.4f} | "
+            f"dev {model.task.metric.name} {score.main:.2f}{' (best)' if improved else ''}",
+            "epoch", epoch=epoch, step=position.step, loss=mean_loss, lr=self.optimiser.param_groups[0]["lr"],
+            dev=score.main, layers=model.representation.layer_weights(),
+        )  # fmt: skip
 
 
 def _finished(position: TrainingPosition, settings: TrainingSettings) -> bool:
     done = len(position.scores)
     if not done:
         return False
-    late = 0 < 60 * settings.minutes <= position.seconds
-    return late or done >= settings.epochs or done - 1 - position.best >= settings.patience
+    out_of_time = settings.minutes > 0 and position.seconds >= 60 * settings.minutes
+    return out_of_time or done >= settings.epochs or done - 1 - position.best >= settings.patience
 
 
 def _step(
     model: TaskModel, optimiser: torch.optim.Optimizer, examples: list[Example], seed: int, step: int, limit: float
 ) -> Tensor:
-    """The loss, which may not be there yet: nothing in a step waits for a GPU."""
+    """Train on one batch and return its loss. Nothing here waits for a GPU, so the loss may not be computed yet."""
     torch.manual_seed(seed * SEED_STEP + (step + 1) * SEED_RANK)
     if model.task.crop is not None:
         random = np.random.default_rng([seed, step])
@@ -145,7 +174,7 @@ def _step(
 
 @contextlib.contextmanager
 def _tensor_cores(device: torch.device) -> Iterator[None]:
-    """Products of float32 matrices on a GPU by TF32, as cuDNN's LSTMs compute them anyhow. Answers are not made so."""
+    """Let a GPU multiply float32 matrices in TF32 in training, as cuDNN's LSTMs do anyway. Predictions use float32."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if device.type == "cuda" else before)
     try:
@@ -154,8 +183,8 @@ def _tensor_cores(device: torch.device) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _read(losses: list[Tensor], position: TrainingPosition) -> None:
-    """Add the losses of the last steps; one that is no number ends the training, before anything of it is saved."""
+def _read_losses(losses: list[Tensor], position: TrainingPosition) -> None:
+    """Add the losses of the last steps. A loss that is not finite stops the training before anything is saved."""
     first = position.step - len(losses) + 1
     for step, value in enumerate(torch.stack(losses).tolist(), first):
         if not math.isfinite(value):
@@ -165,7 +194,7 @@ def _read(losses: list[Tensor], position: TrainingPosition) -> None:
 
 
 def _optimiser(model: TaskModel, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """The network's parameters at one rate; those of a biLM at another."""
+    """Return the optimiser, with separate learning rates for the network and for a biLM that is trained with it."""
     named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     own = [parameter for name, parameter in named if not name.startswith("bilm.")]
     bilm = [parameter for name, parameter in named if name.startswith("bilm.")]
@@ -176,19 +205,23 @@ def _optimiser(model: TaskModel, settings: TrainingSettings) -> torch.optim.Opti
     return torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=model.device.type == "cuda")
 
 
-def _set_rate(optimiser: torch.optim.Optimizer, position: TrainingPosition, settings: TrainingSettings) -> None:
-    """Halve the rates each time `halve_after` epochs have brought no better score: a function of the scores alone."""
+def _set_learning_rate(
+    optimiser: torch.optim.Optimizer, position: TrainingPosition, settings: TrainingSettings
+) -> None:
+    """Halve the learning rates each time `halve_after` epochs in a row had no better dev score.
+
+    The result depends on the dev scores alone, so a resumed training has the same rates.
+    """
     halvings, best, since = 0, -math.inf, 0
-    for found in position.scores:
-        best, since = (found, 0) if found > best else (best, since + 1)
+    for score in position.scores:
+        best, since = (score, 0) if score > best else (best, since + 1)
         if settings.halve_after and since == settings.halve_after:
-            halvings, since = min(halvings + 1, HALVINGS), 0
+            halvings, since = min(halvings + 1, MAX_HALVINGS), 0
     for group in optimiser.param_groups:
         group["lr"] = group["first"] * 0.5**halvings
 
 
-def _trained(model: TaskModel) -> dict[str, Tensor]:
-    """What changes in training."""
+def _trainable(model: TaskModel) -> dict[str, Tensor]:
     return {name: parameter.data for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
@@ -197,7 +230,7 @@ def _save(
 ) -> None:
     from safetensors.torch import save_file
 
-    tensors = {f"model/{name}": tensor for name, tensor in _trained(model).items()}
+    tensors = {f"model/{name}": tensor for name, tensor in _trainable(model).items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser/{number}/{name}": tensor for name, tensor in state.items()}
     tensors |= {f"average/{name}": tensor for name, tensor in average.means.items()}
@@ -209,7 +242,7 @@ def _save(
 def _restore(
     path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: WeightAverage
 ) -> TrainingPosition:
-    """Put weights, optimiser and means back as they were."""
+    """Restore weights, optimiser state and weight averages, and return the position."""
     from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file
 
@@ -217,12 +250,14 @@ def _restore(
         tensors = load_file(path)
         with safe_open(path, "pt") as file:
             position = TrainingPosition(**json.loads((file.metadata() or {})["position"]))
-        for name, target in _trained(model).items():
+        for name, target in _trainable(model).items():
             target.copy_(tensors[f"model/{name}"])
         for name, target in average.means.items():
             target.copy_(tensors[f"average/{name}"])
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise FormatError(f"{path}: not a whole checkpoint of this run ({error}). --force starts again.") from error
+        raise FormatError(
+            f"{path}: not a complete checkpoint of this run ({error}). Use --force to start again."
+        ) from error
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimiser/"):

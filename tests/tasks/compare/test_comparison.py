@@ -10,14 +10,16 @@ from task_support import make_run
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.tasks.compare import comparison
+from pyelmo.tasks.compare.bootstrap import paired_bootstrap
 from pyelmo.tasks.harness.metrics import SPAN_F1
+from pyelmo.tasks.harness.run_folder import read_run
 
 
 def test_improvement_and_deviation_are_those_of_a_calculation_by_hand(tmp_path):
     right, wrong = [1, 1, 1], [0, 1, 1]
     old = make_run(tmp_path / "old", [[right] * 60 + [wrong] * 40, [right] * 50 + [wrong] * 50])  # 60 and 50
     new = make_run(tmp_path / "new", [[right] * 70 + [wrong] * 30, [right] * 74 + [wrong] * 26], encoder="en")
-    base, row = comparison.rows([comparison.read_run(old), comparison.read_run(new)], resamples=500)
+    base, row = comparison.compare_runs([read_run(old), read_run(new)], resamples=500)
     assert (base.score, base.deviation, base.absolute, base.bootstrap) == (55, pytest.approx(50**0.5), None, None)
     assert (row.score, row.deviation, row.seeds) == (72, pytest.approx(8**0.5), 2)
     assert (row.absolute, row.error_reduction) == (17, pytest.approx(100 * 17 / 45))
@@ -30,18 +32,18 @@ def test_improvement_and_deviation_are_those_of_a_calculation_by_hand(tmp_path):
 
 def test_a_table_is_written_as_markdown_json_and_a_picture(tmp_path):
     runs = [make_run(tmp_path / name, [[[1, 1, 1]]], encoder=encoder) for name, encoder in (("a", None), ("b", "en"))]
-    written = comparison.write([comparison.read_run(run) for run in runs], tmp_path / "out.md", resamples=10)
+    written = comparison.write([read_run(run) for run in runs], tmp_path / "out.md", resamples=10)
     assert [path.name for path in written] == ["out.md", "out.json", "out.svg"]
     assert json.loads(written[1].read_text())[1]["encoder"] == "en"
     picture = written[2].read_text()
     assert ("b: input of ner" in picture, "a: " in picture, picture.count(">0.70<")) == (True, False, 2)
-    assert comparison.write([comparison.read_run(runs[0])], tmp_path / "plain.md")[-1].suffix == ".json"
+    assert comparison.write([read_run(runs[0])], tmp_path / "plain.md")[-1].suffix == ".json"
 
 
 def test_runs_on_other_data_or_another_fraction_are_not_compared(tmp_path):
     one = make_run(tmp_path / "one", [[[1, 1, 1]]])
     part = make_run(tmp_path / "part", [[[1, 1, 1]]], fraction=0.1)
-    found = comparison.rows([comparison.read_run(one), comparison.read_run(part)])
+    found = comparison.compare_runs([read_run(one), read_run(part)])
     assert [row.absolute for row in found] == [None, None]
     assert "(10 %)" in comparison.markdown(found)
     picture = comparison.curve_picture(found)
@@ -53,24 +55,24 @@ def test_the_bootstrap_of_known_cases():
     random = np.random.default_rng(0)
     right = random.random(400) < 0.5
     counts = np.stack([right, np.ones(400), np.ones(400)], -1)[None].astype(float)
-    same = comparison.bootstrap(counts, counts, SPAN_F1, resamples=200)
+    same = paired_bootstrap(counts, counts, SPAN_F1, resamples=200)
     assert (same.p, same.low, same.high) == (1, 0, 0)
     # Flips of as many examples both ways: no better run, and half of the resamples say so.
     flipped = counts.copy()
     flipped[0, np.flatnonzero(right)[:40], 0] = 0
     flipped[0, np.flatnonzero(~right)[:40], 0] = 1
-    assert 0.4 < comparison.bootstrap(counts, flipped, SPAN_F1, resamples=2000).p < 0.6
+    assert 0.4 < paired_bootstrap(counts, flipped, SPAN_F1, resamples=2000).p < 0.6
     # 20 of 400 examples more: the difference is 5 %, its deviation sqrt(0.05 * 0.95 / 400).
     better = counts.copy()
     better[0, np.flatnonzero(~right)[:20], 0] = 1
-    found = comparison.bootstrap(counts, better, SPAN_F1, resamples=2000)
+    found = paired_bootstrap(counts, better, SPAN_F1, resamples=2000)
     deviation = 100 * (0.05 * 0.95 / 400) ** 0.5
     assert found.p == pytest.approx(1 / 2001)
     assert (found.low, found.high) == (
         pytest.approx(5 - 1.96 * deviation, abs=0.3),
         pytest.approx(5 + 1.96 * deviation, abs=0.3),
     )
-    assert comparison.bootstrap(counts, better, SPAN_F1, resamples=2000) == found
+    assert paired_bootstrap(counts, better, SPAN_F1, resamples=2000) == found
 
 
 def test_seeds_that_counted_a_third_number_of_accuracy_stand_beside_those_that_do_not(tmp_path):
@@ -81,20 +83,20 @@ def test_seeds_that_counted_a_third_number_of_accuracy_stand_beside_those_that_d
     (run / "seed-2" / "result.json").write_text(
         '{"seed": 2, "dev": {"score": 0}, "test": {"score": 100}, "layers": {}}'
     )
-    found = comparison.read_run(run)
+    found = read_run(run)
     assert (found.scores("test"), found.counts().tolist()) == ([50, 100], [[[1, 1], [0, 1]], [[1, 1], [1, 1]]])
 
 
 def test_what_is_no_run_is_one_clear_error(tmp_path):
-    with pytest.raises(NotFoundError, match="no run.json in it"):
-        comparison.read_run(tmp_path)
+    with pytest.raises(NotFoundError, match="no run.json in this folder"):
+        read_run(tmp_path)
     (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(FormatError, match="no seed of this run is finished"):
-        comparison.read_run(tmp_path)
-    with pytest.raises(InputError, match="answered 1 and 2 examples"):
-        comparison.bootstrap(np.ones((1, 1, 3)), np.ones((1, 2, 3)), SPAN_F1)
+    with pytest.raises(FormatError, match="no seed of this run has finished"):
+        read_run(tmp_path)
+    with pytest.raises(InputError, match="predictions for 1 and 2 examples"):
+        paired_bootstrap(np.ones((1, 1, 3)), np.ones((1, 2, 3)), SPAN_F1)
     run = make_run(tmp_path / "run", [[[1, 1, 1]]])
     for text in ("{}\n", ""):
         (run / "seed-1" / "answers-test.jsonl").write_text(text)
-        with pytest.raises(FormatError, match="answers-test.jsonl: not the answers of a run"):
-            comparison.read_run(run).counts()
+        with pytest.raises(FormatError, match="answers-test.jsonl: not the predictions of a run"):
+            read_run(run).counts()

@@ -10,7 +10,8 @@ import torch
 
 from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
 from pyelmo.errors import InputError
-from pyelmo.tasks.harness.layer_cache import cached, live
+from pyelmo.tasks.harness.layer_cache import cached_layers
+from pyelmo.tasks.harness.layer_sources import live_layers
 
 SENTENCES = [("a", "bc"), ("def",), ("a", "bc"), ("x", "y", "z")]
 
@@ -29,7 +30,7 @@ def counting(seen: list[list[str]], *, name: str = "m", scale: float = 1.0) -> N
 
 def open_cache(tmp_path, seen, **options):
     settings = {"language": "en", "precision": "float16", **options.pop("settings", {})}
-    return cached(counting(seen, **options), SENTENCES, tmp_path / "cache", **settings)
+    return cached_layers(counting(seen, **options), SENTENCES, tmp_path / "cache", **settings)
 
 
 def test_distinct_sentences_are_embedded_once_for_all_runs(tmp_path):
@@ -49,7 +50,7 @@ def test_another_encoder_precision_or_sentence_is_another_entry(tmp_path):
     open_cache(tmp_path, seen)
     open_cache(tmp_path, seen, name="n")
     assert open_cache(tmp_path, seen, settings={"precision": "float32"})(SENTENCES).dtype == torch.float32
-    cached(counting(seen), SENTENCES[:1], tmp_path / "cache", language="en", precision="float16")
+    cached_layers(counting(seen), SENTENCES[:1], tmp_path / "cache", language="en", precision="float16")
     assert (len(seen), len(list((tmp_path / "cache").iterdir()))) == (10, 4)
 
 
@@ -77,16 +78,16 @@ def test_a_stopped_embedding_leaves_nothing(tmp_path):
 
     broken = NamedEncoder("m", {"model": "m"}, lambda: LoadedEncoder(embed=embed, layers=("one",)))
     with pytest.raises(KeyboardInterrupt):
-        cached(broken, SENTENCES, tmp_path / "cache", language="en", precision="float16")
+        cached_layers(broken, SENTENCES, tmp_path / "cache", language="en", precision="float16")
     assert not list((tmp_path / "cache").iterdir())
 
 
 def test_live_vectors_are_rounded_as_cached_ones(tmp_path):
     seen: list[list[str]] = []
     kept = open_cache(tmp_path, seen, scale=1 / 3)
-    assert torch.equal(live(counting(seen, scale=1 / 3), "en", "float16")(SENTENCES), kept(SENTENCES))
+    assert torch.equal(live_layers(counting(seen, scale=1 / 3), "en", "float16")(SENTENCES), kept(SENTENCES))
     with pytest.raises(InputError, match="float16 cannot hold. Use --set elmo.precision=float32"):
-        live(counting(seen, scale=1e6), "en", "float16")(SENTENCES)
+        live_layers(counting(seen, scale=1e6), "en", "float16")(SENTENCES)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import pickle
 import shutil
@@ -20,6 +21,7 @@ from support import make_embedder
 from task_support import plan
 
 import pyelmo
+from pyelmo import tasks
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.files import locked
@@ -28,14 +30,14 @@ from pyelmo.tasks import load
 from pyelmo.tasks.harness import training_loop
 from pyelmo.tasks.harness.batching import epoch_batches, pad_ids
 from pyelmo.tasks.harness.model import TaskModel
-from pyelmo.tasks.harness.run import some, train
+from pyelmo.tasks.harness.run import sample_examples, train_run
 from pyelmo.tasks.harness.task import Example, find_task
 
 RUN = """
 import pickle, sys, torch
 torch.set_num_threads(int(sys.argv[3]))
-from pyelmo.tasks.harness.run import train
-train(pickle.load(open(sys.argv[1], "rb")), sys.argv[2])
+from pyelmo.tasks.harness.run import train_run
+train_run(pickle.load(open(sys.argv[1], "rb")), sys.argv[2])
 """
 
 
@@ -55,7 +57,7 @@ def finished(ner_data, tmp_path_factory) -> Path:
     wanted = plan(
         ner_data, "training.epochs=8", "training.lr=0.03", "network.dropout=0.1", encoder=str(ner_data / "LM"), seeds=2
     )
-    train(wanted, output)
+    train_run(wanted, output)
     return output
 
 
@@ -90,7 +92,7 @@ def test_weights_that_are_read_are_not_drawn_first(finished):
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp_path):
     for name in ("one", "two"):
-        train(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / name)
+        train_run(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / name)
     one, two, other = weights(tmp_path / "one"), weights(tmp_path / "two"), weights(tmp_path / "one", 2)
     assert all(torch.equal(two[name], tensor) for name, tensor in one.items())
     assert not torch.equal(one["network.crf.start"], other["network.crf.start"])
@@ -100,16 +102,16 @@ def test_a_run_that_has_had_its_minutes_ends_with_the_epoch(ner_data, tmp_path):
     wanted = plan(ner_data, "training.minutes=1e-9", "training.epochs=5")
     assert wanted.recipe.training.epochs == 5
     assert plan(ner_data, "training.minutes=1").recipe.training.epochs == plan(ner_data).recipe.training.epochs
-    (result,) = train(wanted, tmp_path / "run")
+    (result,) = train_run(wanted, tmp_path / "run")
     assert (result["epochs"], result["best_epoch"]) == (1, 1)
 
 
 def test_seeds_trained_apart_are_those_of_one_run(ner_data, tmp_path):
     wanted = plan(ner_data, encoder=str(ner_data / "LM"), seeds=2)
-    train(wanted, tmp_path / "one")
-    (second,) = train(replace(wanted, seeds=1, first_seed=2), tmp_path / "two")
+    train_run(wanted, tmp_path / "one")
+    (second,) = train_run(replace(wanted, seeds=1, first_seed=2), tmp_path / "two")
     assert second["seed"] == 2
-    train(replace(wanted, seeds=1), tmp_path / "two")
+    train_run(replace(wanted, seeds=1), tmp_path / "two")
     assert same(tmp_path / "one", tmp_path / "two")
 
 
@@ -126,7 +128,7 @@ def same(one: Path, other: Path) -> bool:
 def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, monkeypatch, average):
     changes = ["training.epochs=3", "training.checkpoint_every=4", f"training.average={average}"]
     wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), seeds=2)
-    train(wanted, tmp_path / "whole")
+    train_run(wanted, tmp_path / "whole")
 
     def stopped(name: str, call: int) -> None:
         """Start or go on, and stop at the n-th call of a function."""
@@ -141,19 +143,19 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
         with monkeypatch.context() as patch:
             patch.setattr(training_loop, name, stopping)
             with pytest.raises(KeyboardInterrupt):
-                train(wanted, tmp_path / "stopped")
+                train_run(wanted, tmp_path / "stopped")
 
     stopped("_step", 3)  # before any checkpoint
     stopped("_save", 2)  # the first epoch's model is saved, its checkpoint is not
     stopped("_step", 5)  # in the middle of an epoch
     stopped("_step", 14)  # in the second seed
-    train(wanted, tmp_path / "stopped")
+    train_run(wanted, tmp_path / "stopped")
     assert same(tmp_path / "stopped", tmp_path / "whole")
 
 
 def test_a_model_of_the_mean_of_weights_is_another_one(ner_data, tmp_path):
     for average in ("0.0", "0.9"):
-        train(plan(ner_data, f"training.average={average}"), tmp_path / average)
+        train_run(plan(ner_data, f"training.average={average}"), tmp_path / average)
     last, mean = (weights(tmp_path / average)["network.crf.start"] for average in ("0.0", "0.9"))
     assert not torch.equal(last, mean)
     with pytest.raises(ConfigError, match="training.average"):
@@ -162,7 +164,7 @@ def test_a_model_of_the_mean_of_weights_is_another_one(ner_data, tmp_path):
 
 def test_a_killed_process_changes_no_score_and_no_weight(ner_data, tmp_path):
     wanted = plan(ner_data, "training.epochs=2", "training.checkpoint_every=2", encoder=str(ner_data / "LM"))
-    train(wanted, tmp_path / "whole")
+    train_run(wanted, tmp_path / "whole")
     (tmp_path / "plan").write_bytes(pickle.dumps(wanted))
     threads = str(torch.get_num_threads())
     process = subprocess.Popen([sys.executable, "-c", RUN, tmp_path / "plan", tmp_path / "killed", threads])
@@ -171,7 +173,7 @@ def test_a_killed_process_changes_no_score_and_no_weight(ner_data, tmp_path):
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
-    train(wanted, tmp_path / "killed")
+    train_run(wanted, tmp_path / "killed")
     assert same(tmp_path / "killed", tmp_path / "whole")
 
 
@@ -179,10 +181,10 @@ def test_sentences_are_embedded_once_for_all_seeds_and_runs(ner_data, tmp_path, 
     embedded = []
     embed = NamedEncoder.__call__
     monkeypatch.setattr(NamedEncoder, "__call__", lambda self, given: embedded.extend(given) or embed(self, given))
-    train(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / "one")
+    train_run(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / "one")
     once = len(embedded)
     assert once == len({tuple(words) for words in embedded}) > 10
-    train(plan(ner_data, "elmo.layers=top", encoder=str(ner_data / "LM")), tmp_path / "two")
+    train_run(plan(ner_data, "elmo.layers=top", encoder=str(ner_data / "LM")), tmp_path / "two")
     assert len(embedded) == once
 
 
@@ -196,7 +198,7 @@ def test_sentences_are_embedded_once_for_all_seeds_and_runs(ner_data, tmp_path, 
 )
 def test_the_gradient_reaches_each_mix_and_only_what_is_learnt(ner_data, tmp_path, changes, moves):
     wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), vectors=ner_data / "vectors.txt")
-    train(wanted, tmp_path / "run")
+    train_run(wanted, tmp_path / "run")
     prefix = "representation.mixes."
     found = {name.removeprefix(prefix): tensor for name, tensor in weights(tmp_path / "run").items() if prefix in name}
     start = {"logits": 0.0, "gamma": 1.0}
@@ -207,14 +209,14 @@ def test_a_large_lambda_pulls_the_mix_to_the_mean(ner_data, tmp_path):
     spread = {}
     for penalty in (0.0, 100.0):
         wanted = plan(ner_data, f"elmo.penalty={penalty}", "training.lr=0.05", encoder=str(ner_data / "LM"))
-        (result,) = train(wanted, tmp_path / str(penalty))
+        (result,) = train_run(wanted, tmp_path / str(penalty))
         spread[penalty] = np.std(result["layers"]["input"]["weights"])
     assert spread[100.0] < 0.2 * spread[0.0]
 
 
 def test_a_tuned_encoder_changes_and_is_saved_with_the_model(ner_data, tmp_path):
     wanted = plan(ner_data, "elmo.tune=true", "training.encoder_lr=0.01", encoder=str(ner_data / "LM"), seeds=2)
-    train(wanted, tmp_path / "run")
+    train_run(wanted, tmp_path / "run")
     assert not (tmp_path / "cache").exists()
     (before,), (after,), (other,) = (
         pyelmo.load(folder).embed(["Ann met Bob ."])
@@ -230,14 +232,14 @@ def test_a_tuned_encoder_changes_and_is_saved_with_the_model(ner_data, tmp_path)
 def test_static_vectors_are_fixed_unless_tuned_and_can_be_the_encoder(ner_data, tmp_path):
     vectors = ner_data / "vectors.txt"
     for tune in ("false", "true"):
-        train(plan(ner_data, f"words.tune={tune}", vectors=vectors), tmp_path / tune)
+        train_run(plan(ner_data, f"words.tune={tune}", vectors=vectors), tmp_path / tune)
     first = float(vectors.read_text().split()[1])
     name = "representation.words.weight"
     assert float(weights(tmp_path / "false")[name][1, 0]) == pytest.approx(first)
     assert float(weights(tmp_path / "true")[name][1, 0]) != pytest.approx(first, abs=1e-5)
     words = json.loads((tmp_path / "true" / "seed-1" / "model" / "vocab.json").read_text())["words"]
     assert "lives" in words  # no vector in the file: a new one
-    train(plan(ner_data, "words.dim=0", encoder=str(vectors)), tmp_path / "encoder")
+    train_run(plan(ner_data, "words.dim=0", encoder=str(vectors)), tmp_path / "encoder")
     assert weights(tmp_path / "encoder")["representation.mixes.input.logits"].shape == (1,)
 
 
@@ -250,19 +252,19 @@ def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_saved(ner_dat
 
     monkeypatch.setattr(TaskModel, "loss", diverging)
     with pytest.raises(DivergedError, match=r"the loss is nan at step 3\."):
-        train(plan(ner_data), tmp_path / "run")
+        train_run(plan(ner_data), tmp_path / "run")
     assert not list((tmp_path / "run" / "seed-1").iterdir())
 
 
 def test_training_stops_when_the_development_score_stands_still(ner_data, tmp_path):
     wanted = plan(ner_data, "training.epochs=50", "training.patience=2", "training.lr=1e-9")
-    (result,) = train(wanted, tmp_path / "run")
+    (result,) = train_run(wanted, tmp_path / "run")
     assert (result["epochs"], result["best_epoch"]) == (3, 1)
 
 
 def test_the_rate_is_halved_where_the_score_stands_still(ner_data, tmp_path):
     wanted = plan(ner_data, "training.epochs=5", "training.halve_after=2", "training.lr=1e-9")
-    train(wanted, tmp_path / "run")
+    train_run(wanted, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "seed-1" / "log.jsonl").read_text().splitlines()]
     rates = [line["lr"] / 1e-9 for line in lines if line["kind"] == "epoch"]
     assert rates == pytest.approx([1, 1, 1, 0.5, 0.5])
@@ -286,48 +288,48 @@ def test_numbers_of_words_are_rows_with_padding_after_them():
 
 def test_a_fraction_holds_a_smaller_one_and_differs_by_seed():
     examples = [Example(((str(number),),)) for number in range(100)]
-    tenth, half = some(examples, 0.1, 1), some(examples, 0.5, 1)
+    tenth, half = sample_examples(examples, 0.1, 1), sample_examples(examples, 0.5, 1)
     assert (len(tenth), set(tenth) < set(half)) == (10, True)
-    assert tenth != some(examples, 0.1, 2)
-    assert some(examples, 1.0, 1) == examples
+    assert tenth != sample_examples(examples, 0.1, 2)
+    assert sample_examples(examples, 1.0, 1) == examples
 
 
 def test_two_trainings_of_a_seed_at_once_are_refused(ner_data, tmp_path):
     folder = tmp_path / "run" / "seed-1"
-    train(plan(ner_data), tmp_path / "run")
+    train_run(plan(ner_data), tmp_path / "run")
     with locked(folder):
         for force in (False, True):
             with pytest.raises(OutputError, match="seed-1: is locked by another process"):
-                train(plan(ner_data), tmp_path / "run", force=force)
+                train_run(plan(ner_data), tmp_path / "run", force=force)
     assert (folder / "result.json").is_file()
     (folder / "result.json").unlink()
     with locked(folder):
-        assert len(train(replace(plan(ner_data), first_seed=2), tmp_path / "run")) == 1
+        assert len(train_run(replace(plan(ner_data), first_seed=2), tmp_path / "run")) == 1
 
 
 def test_a_finished_run_gets_more_seeds_and_refuses_other_settings(ner_data, tmp_path):
-    train(plan(ner_data), tmp_path / "run")
+    train_run(plan(ner_data), tmp_path / "run")
     before = (tmp_path / "run" / "seed-1" / "result.json").stat().st_mtime_ns
-    assert len(train(plan(ner_data, seeds=2), tmp_path / "run")) == 2
+    assert len(train_run(plan(ner_data, seeds=2), tmp_path / "run")) == 2
     assert (tmp_path / "run" / "seed-1" / "result.json").stat().st_mtime_ns == before
     with pytest.raises(OutputError, match="holds a run with another recipe"):
-        train(plan(ner_data, "training.lr=0.5"), tmp_path / "run")
-    assert len(train(plan(ner_data, "training.lr=0.5"), tmp_path / "run", force=True)) == 1
+        train_run(plan(ner_data, "training.lr=0.5"), tmp_path / "run")
+    assert len(train_run(plan(ner_data, "training.lr=0.5"), tmp_path / "run", force=True)) == 1
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     with pytest.raises(OutputError, match="is not a run of a task"):
-        train(plan(ner_data), tmp_path / "other")
+        train_run(plan(ner_data), tmp_path / "other")
 
 
 def test_seeds_of_a_new_run_may_begin_at_once(ner_data, tmp_path):
     (tmp_path / "run" / ".run.json.x.part").mkdir(parents=True)  # another process is about to write run.json
-    assert len(train(plan(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
+    assert len(train_run(plan(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
 
 
 def test_a_run_may_be_called_as_a_model_in_the_box(ner_data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seeds in (1, 2):
-        train(plan(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
+        train_run(plan(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
     assert load("en").predict(["Ann"])
 
 
@@ -336,7 +338,7 @@ def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
         (tmp_path / "bad.conll").write_text(text)
         data = [ner_data / "train.conll", ner_data / "dev.conll"]
         data[part] = tmp_path / "bad.conll"
-        train(plan(ner_data, data=data), tmp_path / "run")
+        train_run(plan(ner_data, data=data), tmp_path / "run")
 
     with pytest.raises(FormatError, match="bad.conll: the label 'B-GPE' .* is not one of the 5"):
         trained("Rome\tB-GPE\n")
@@ -344,29 +346,29 @@ def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
         trained("Rome\tB-LOC\nlost\n")
     with pytest.raises(FormatError, match="bad.conll: holds no sentences"):
         trained("", part=0)
-    with pytest.raises(InputError, match="one example is too little"):
+    with pytest.raises(InputError, match="has one example"):
         trained("Rome\tB-LOC\nAnn\tB-PER\n", part=0)
     with pytest.raises(NotFoundError, match="nowhere.conll: not found"):
-        train(plan(ner_data, data=["nowhere.conll", ner_data / "dev.conll"]), tmp_path / "run")
-    with pytest.raises(InputError, match="give two files or three"):
-        train(plan(ner_data, data=[ner_data / "dev.conll"]), tmp_path / "run")
-    with pytest.raises(ConfigError, match="nothing comes into the network"):
-        train(plan(ner_data, "words.dim=0"), tmp_path / "run")
-    with pytest.raises(InputError, match="is no ELMo"):
-        train(plan(ner_data, "elmo.tune=true", encoder=str(ner_data / "vectors.txt")), tmp_path / "tuned")
+        train_run(plan(ner_data, data=["nowhere.conll", ner_data / "dev.conll"]), tmp_path / "run")
+    with pytest.raises(InputError, match="Give two files .train, dev. or three"):
+        train_run(plan(ner_data, data=[ner_data / "dev.conll"]), tmp_path / "run")
+    with pytest.raises(ConfigError, match="the network has no input vectors"):
+        train_run(plan(ner_data, "words.dim=0"), tmp_path / "run")
+    with pytest.raises(InputError, match="is not an ELMo model"):
+        train_run(plan(ner_data, "elmo.tune=true", encoder=str(ner_data / "vectors.txt")), tmp_path / "tuned")
 
 
 def test_labels_unseen_in_training_can_count_as_missed(ner_data, tmp_path):
     (tmp_path / "dev.conll").write_text("Rome\tB-GPE\n\nAnn\tB-PER\n")
     data = [ner_data / "train.conll", tmp_path / "dev.conll"]
-    (result,) = train(plan(ner_data, "data.unseen=miss", data=data), tmp_path / "run")
+    (result,) = train_run(plan(ner_data, "data.unseen=miss", data=data), tmp_path / "run")
     assert result["dev"]["gold"] == 2
 
 
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda model: (model / "model.safetensors").write_bytes(b"x" * 9), "not a whole safetensors file"),
+        (lambda model: (model / "model.safetensors").write_bytes(b"x" * 9), "not a complete safetensors file"),
         (lambda model: (model / "model.safetensors").unlink(), "model.safetensors: not found"),
         (lambda model: (model / "config.json").write_text("{}"), "not the config of a task model"),
         (lambda model: (model / "vocab.json").write_text('{"words": ["a"], "labels": ["O"]}'), "'.*' is .*, expected"),
@@ -384,19 +386,37 @@ def test_a_truncated_model_and_another_encoder_are_noticed(finished, ner_data, t
     shutil.copytree(finished / "seed-1" / "model", tmp_path / "cut")
     path = tmp_path / "cut" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(FormatError, match="not a whole safetensors file"):
+    with pytest.raises(FormatError, match="not a complete safetensors file"):
         load(tmp_path / "cut")
     make_embedder(seed=1).save(tmp_path / "LM")
-    with pytest.raises(FormatError, match=r"trained with another encoder than .*LM: its files differ"):
+    with pytest.raises(FormatError, match=r"trained with another encoder than .*LM .checksum mismatch"):
         load(finished, encoder=str(tmp_path / "LM"))
     shutil.copytree(ner_data / "LM", tmp_path / "moved")
     assert load(finished, encoder=str(tmp_path / "moved")).predict([["Ann"]])
-    with pytest.raises(NotFoundError, match="no trained model in it"):
+    with pytest.raises(NotFoundError, match="no trained model in this folder"):
         load(tmp_path)
-    with pytest.raises(InputError, match="sentence 1 has no words"):
+    with pytest.raises(InputError, match="input 1: the sentence has no words"):
         load(finished).predict(["Ann", " "])
 
 
 @pytest.mark.parametrize("name", recipe_names("task"))
 def test_every_task_recipe_in_the_box_parses(name):
     assert read_settings(find_task(name.partition("-")[0]).recipe, name, group="task").training.batch > 0
+
+
+def test_the_names_of_saved_weights_are_those_of_older_models(ner_data, tmp_path):
+    train_run(plan(ner_data, "training.epochs=1", "elmo.where=both", encoder=str(ner_data / "LM")), tmp_path / "run")
+    names = set(weights(tmp_path / "run"))
+    assert {name for name in names if not name.startswith("network.")} == {
+        "representation.words.weight",
+        *(f"representation.mixes.{place}.{name}" for place in ("input", "output") for name in ("logits", "gamma")),
+    }
+    assert {name.split(".")[1] for name in names if name.startswith("network.")} == {"characters", "tagger", "crf"}
+
+
+@pytest.mark.parametrize("documented", [tasks.load, TaskModel.predict, TaskModel.evaluate])
+def test_the_examples_of_the_documentation_run(finished, ner_data, monkeypatch, documented):
+    monkeypatch.chdir(finished.parent)
+    shutil.copy(ner_data / "test.conll", finished.parent)
+    (example,) = (test for test in doctest.DocTestFinder().find(documented, globs={}) if test.examples)
+    assert doctest.DocTestRunner().run(example).failed == 0

@@ -36,10 +36,10 @@ def test_the_model_has_the_means_for_a_while_and_its_own_weights_after_even_if_t
     with torch.no_grad():
         model.weight += 1
     own, mean = model.weight.detach().clone(), average.means["weight"].clone()
-    with average.used():
+    with average.applied():
         assert torch.equal(model.weight, mean)
     assert torch.equal(model.weight, own)
-    with pytest.raises(KeyError), average.used():
+    with pytest.raises(KeyError), average.applied():
         raise KeyError
     assert torch.equal(model.weight, own)
     assert torch.equal(average.means["weight"], mean)
@@ -49,6 +49,6 @@ def test_without_a_decay_nothing_is_kept():
     model = make()
     average = WeightAverage(model, 0.0)
     average.update(3)
-    with average.used():
+    with average.applied():
         assert torch.equal(model.weight, make().weight)
     assert average.means == {}

@@ -1,0 +1,147 @@
+"""The folder of a run: create it or check that it belongs to the same run, and read settings, results and counts.
+
+S seeds, N examples, C counts of a metric.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyelmo.arrays import Float64Array
+from pyelmo.errors import FormatError, NotFoundError, OutputError
+from pyelmo.files import entries, locked, write_text
+from pyelmo.formats.pretrained import read_json
+from pyelmo.plots import Shares, share_grid
+from pyelmo.provenance import versions
+from pyelmo.tasks.harness.metrics import main_score
+from pyelmo.tasks.harness.task import find_task
+
+RUN, RESULT = "run.json", "result.json"
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """A run of `elmo task train` with the results of its finished seeds."""
+
+    folder: Path
+    facts: dict[str, Any]  # run.json
+    results: list[dict[str, Any]]  # result.json of each seed
+
+    @property
+    def part(self) -> str:
+        """The data set whose score counts: the test set, or the dev set if there is no test set."""
+        return "test" if "test" in self.facts["data"] else "dev"
+
+    def scores(self, part: str) -> list[float]:
+        return [main_score(result[part]) for result in self.results]
+
+    def counts(self) -> Float64Array:  # (S, N, C)
+        """Return the counts that each example adds to the metric.
+
+        Old runs of tasks with accuracy have a third count, which is not used.
+        """
+        paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
+        used = len(find_task(self.facts["task"]).metric.counts)
+        return np.stack([_read_counts(path)[:, :used] for path in paths])
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """What two runs must share to be compared."""
+        return self.facts["task"], self.facts["fraction"], json.dumps(self.facts["data"][self.part])
+
+    @property
+    def elmo(self) -> str:
+        """A short description of how the network used the encoder."""
+        if self.facts["encoder"] is None:
+            return ""
+        elmo = self.facts["recipe"]["elmo"]
+        layers = f"mix, lambda {elmo['penalty']:g}" if elmo["layers"] == "mix" else elmo["layers"]
+        return f"{elmo['where']}; {layers}{'; tuned' if elmo['tune'] else ''}"
+
+
+def read_run(folder: str | Path) -> TaskRun:
+    """Read a run that has at least one finished seed."""
+    folder = Path(folder)
+    if not (folder / RUN).is_file():
+        raise NotFoundError(f"{folder}: no run.json in this folder. Give the folder of a run of elmo task train.")
+    facts = read_json(folder / RUN)
+    results = [read_json(path) for path in folder.glob(f"seed-*/{RESULT}")]
+    if not results:
+        raise FormatError(f"{folder}: no seed of this run has finished. Run its command again.")
+    return TaskRun(folder, facts, sorted(results, key=lambda result: int(result["seed"])))
+
+
+def open_run_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *, force: bool) -> None:
+    """Create the folder of a run, or check that the folder belongs to a run with the same facts."""
+    path = output / RUN
+    if path.is_file() and force:
+        _delete_seeds(output)
+        path.unlink()
+    # Listed before run.json is read: if several seeds of a run start at once, one of them may write it in between.
+    has_files = output.is_dir() and any(not entry.name.startswith(f".{RUN}.") for entry in output.iterdir())
+    if path.is_file():
+        before = json.loads(path.read_text("utf-8"))
+        changed = [name for name, value in facts.items() if before.get(name) != value]
+        if changed:
+            raise OutputError(
+                f"{output}: holds a run with another {' and '.join(changed)}. Choose another folder, or pass --force "
+                "to start again."
+            )
+        return
+    if output.is_file() or has_files:
+        raise OutputError(f"{output}: exists, but is not a run of a task. Choose another folder.")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{output}: cannot create this folder: {error.strerror}. Choose another folder.") from error
+    write_text(path, json.dumps({**facts, "made": versions(), **origin}, indent=1, ensure_ascii=False) + "\n")
+
+
+def _delete_seeds(output: Path) -> None:
+    for folder in output.glob("seed-*"):
+        with locked(folder):
+            for path in entries(folder):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        with contextlib.suppress(OSError):  # another process may have locked it again
+            folder.rmdir()
+
+
+def seed_folders(run: str | Path) -> list[Path]:
+    """Return the folders of a run's finished seeds; for the folder of a seed or a model, that folder."""
+    results = sorted(Path(run).glob(f"seed-*/{RESULT}"), key=lambda path: int(path.parent.name[5:]))
+    return [path.parent for path in results] or [Path(run)]
+
+
+def layers_picture(runs: Sequence[TaskRun]) -> str | None:
+    """Draw the weight of each layer in each learnt mix, averaged over the seeds (Figure 2 of the paper)."""
+    mixes = []
+    for run in runs:
+        for name in run.results[0]["layers"]:
+            weights = [result["layers"][name]["weights"] for result in run.results]
+            if len(weights[0]) > 1:
+                means = np.mean(weights, axis=0).tolist()
+                mixes.append(Shares(f"{run.folder.name}: {name} of {run.facts['task']}", means))
+    return share_grid(mixes) if mixes else None
+
+
+def _read_counts(path: Path) -> Float64Array:  # (N, C)
+    try:
+        counts = np.array([json.loads(line)["counts"] for line in path.read_text("utf-8").splitlines()], np.float64)
+        if counts.ndim != 2:
+            raise ValueError("the file has no predictions")
+        return counts
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: not found. Run the command of this run again.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path}: not the predictions of a run ({error})") from error

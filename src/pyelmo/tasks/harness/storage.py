@@ -1,0 +1,146 @@
+"""Save and load a task model as a folder.
+
+config.json          the task, its settings, and which encoder it uses: by name and checksum, without its weights
+vocab.json           the words of the embedding table, the labels, and the other vocabularies of the task
+model.safetensors    the weights of the network, the embedding table and the mixes
+encoder/             the biLM in pyelmo's own format, if it was trained with the network
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyelmo.config import from_dict, to_dict
+from pyelmo.encoders.base import NamedEncoder
+from pyelmo.encoders.registry import identity, open_encoder
+from pyelmo.errors import ConfigError, FormatError, NotFoundError
+from pyelmo.files import atomic_path
+from pyelmo.formats import bundled
+from pyelmo.formats.pretrained import SkipInit, read_json
+from pyelmo.tasks.harness.layer_sources import live_layers
+from pyelmo.tasks.harness.metrics import main_score
+from pyelmo.tasks.harness.model import TaskModel
+from pyelmo.tasks.harness.representation import EncoderShape
+from pyelmo.tasks.harness.task import find_task
+
+CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
+
+
+def save_model(model: TaskModel, folder: Path, encoder: dict[str, Any] | None) -> None:
+    """Write a model folder atomically. `encoder` is what `describe_encoder` returned, if it is frozen."""
+    from safetensors.torch import save_file
+
+    with atomic_path(folder) as part:
+        part.mkdir()
+        if model.embedder is not None:
+            model.embedder.save(part / ENCODER)
+            encoder = {"source": ENCODER, "facts": identity(part / ENCODER)}
+        config = {
+            "format": "pyelmo-task", "version": 1, "task": model.task.name, "recipe": to_dict(model.recipe),
+            "dim": model.representation.words.embedding_dim, "encoder": encoder,
+            "shape": asdict(model.shape) if model.shape else None,
+        }  # fmt: skip
+        (part / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (part / VOCAB).write_text(json.dumps(dict(model.vocabularies), ensure_ascii=False) + "\n", "utf-8")
+        save_file({name: tensor.cpu().contiguous() for name, tensor in model.own_state().items()}, part / WEIGHTS)
+
+
+def load_model(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
+    """Load a saved model: see `pyelmo.tasks.load`."""
+    folder = find_model(Path(path))
+    config = read_json(folder / CONFIG)
+    if config.get("format") != "pyelmo-task" or config.get("version") != 1:
+        raise FormatError(f"{folder / CONFIG}: not the config of a task model of version 1")
+    vocabularies = read_json(folder / VOCAB)
+    try:
+        task = find_task(config["task"])
+        recipe = from_dict(task.recipe, config["recipe"])
+        shape = None if config["shape"] is None else EncoderShape(**config["shape"])
+        table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
+        with SkipInit():
+            model = TaskModel(task, recipe, {name: tuple(words) for name, words in vocabularies.items()}, table, shape)
+        saved_encoder = config["encoder"]
+    except (KeyError, TypeError, ConfigError) as error:
+        raise FormatError(f"{folder}: config.json and vocab.json do not fit together ({error!r})") from error
+    read_weights(model, folder / WEIGHTS)
+    if saved_encoder is not None:
+        opened = _open_saved_encoder(folder, saved_encoder, encoder, device)
+        precision = "float32" if recipe.elmo.tune else recipe.elmo.precision
+        model.layer_source = live_layers(opened, recipe.data.language, precision)
+    return model.to(device).eval()
+
+
+def open_task_encoder(source: str, device: str) -> NamedEncoder:
+    """Open an encoder. The name of a bundled model means that model, even if a run in this folder has the same name."""
+    return open_encoder(str(bundled.BUNDLED / source) if source in bundled.bundled_names() else source, device=device)
+
+
+def describe_encoder(source: str, encoder: NamedEncoder) -> dict[str, Any]:
+    """Return what a saved model stores about its frozen encoder: its location and its checksums."""
+    local = source not in bundled.bundled_names() and Path(source).exists()
+    return {"source": str(Path(source).resolve()) if local else source, "facts": encoder.facts}
+
+
+def _open_saved_encoder(folder: Path, saved: dict[str, Any], moved_to: str | None, device: str) -> NamedEncoder:
+    """Open the encoder of a saved model and check that it is the one of the training."""
+    source = moved_to or (folder / ENCODER if saved["source"] == ENCODER else saved["source"])
+    encoder = open_task_encoder(str(source), device)
+    if _content(encoder.facts) != _content(saved["facts"]):
+        raise FormatError(
+            f"{folder}: was trained with another encoder than {source} (checksum mismatch). Give the right encoder "
+            f"({saved['facts'].get('model')}) with --encoder, or encoder= in Python."
+        )
+    return encoder
+
+
+def _content(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what must be equal for two encoders to be the same. With checksums, the folder may have another name."""
+    if "sha256" not in facts:
+        return facts
+    return {"sha256": facts["sha256"], "vectors": facts.get("vectors", {}).get("sha256")}
+
+
+def read_weights(model: TaskModel, path: Path) -> None:
+    """Copy saved weights into a model, after checking the name and the shape of each."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not path.is_file():
+        raise NotFoundError(f"{path}: not found. Is this the folder of a trained task model?")
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise FormatError(
+            f"{path}: not a complete safetensors file ({error}). Copy the model again, or train it again."
+        ) from error
+    own = model.own_state()
+    for name, tensor in own.items():
+        if name not in tensors or tensors[name].shape != tensor.shape:
+            shape = tuple(tensors[name].shape) if name in tensors else "missing"
+            raise FormatError(
+                f"{path}: the tensor {name!r} is {shape}, expected {tuple(tensor.shape)}. Is it from another model?"
+            )
+        tensor.copy_(tensors[name])
+    for name in tensors:
+        if name not in own:
+            raise FormatError(f"{path}: unexpected tensor {name!r}. Is it from another model?")
+
+
+def find_model(path: Path) -> Path:
+    """Return the folder of a model. For a run, that is the model of the seed with the best dev score."""
+    if (path / CONFIG).is_file():
+        return path
+    if (path / MODEL / CONFIG).is_file():
+        return path / MODEL
+    results = sorted(path.glob("seed-*/result.json"))
+    if results:
+        best = max(results, key=lambda result: main_score(read_json(result)["dev"]))
+        return best.parent / MODEL
+    if not path.exists():
+        raise NotFoundError(f"{path}: no such folder. Give a folder that elmo task train wrote.")
+    raise NotFoundError(f"{path}: no trained model in this folder. Has its training finished?")
