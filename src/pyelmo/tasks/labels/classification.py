@@ -1,4 +1,4 @@
-"""What tasks share whose answer is one label for a whole example.
+"""Functions for tasks that predict one label for a whole example.
 
 B batch, K classes.
 """
@@ -42,4 +42,5 @@ def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
 
 
 def count(example: Example, prediction: Prediction) -> tuple[int, ...]:
+    """Return 1 or 0 for a correct or wrong prediction, and 1 for the example."""
     return int(example.labels == prediction), 1

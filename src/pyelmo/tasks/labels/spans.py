@@ -1,12 +1,12 @@
-"""Labels of words <-> spans, and how many spans are right: as conlleval and as the CoNLL-2005 scorer count them.
+"""Convert labels of words to spans and back, and count correct spans like conlleval and the CoNLL-2005 scorer.
 
     words    He  lives  in  New    York   .
-    bio      O   O      O   B-LOC  I-LOC  O     IOB2: B begins every span
-    iob1     O   O      O   I-LOC  I-LOC  O     B only where a span of the same label ends right before
-    bioul    O   O      O   B-LOC  L-LOC  O     L is the last word, U a span of one word
+    bio      O   O      O   B-LOC  I-LOC  O     also called IOB2: B begins every span
+    iob1     O   O      O   I-LOC  I-LOC  O     B only if a span of the same label ends directly before
+    bioul    O   O      O   B-LOC  L-LOC  O     L is the last word, U a span of one word (unit)
     span     Span(3, 5, "LOC")
 
-Three spellings of the same spans; a network learns one, files hold any.
+The three schemes describe the same spans. Files use any of them, and a network learns one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCHEMES = {"bio": "BI", "iob1": "BI", "bioul": "BIUL"}  # the letters before a l
 
 
 class Span(NamedTuple):
-    """The words from `start` to before `end`."""
+    """The words from `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -30,36 +30,36 @@ class Span(NamedTuple):
 
 
 def split_label(label: str, scheme: str) -> tuple[str, str]:
-    """B-LOC -> ("B", "LOC"), O -> ("O", "")."""
+    """Split a label into its letter and its name: B-LOC -> ("B", "LOC"), O -> ("O", "")."""
     letters = letters_of(scheme)
     letter, dash, name = label.partition("-")
     if label == "O" or (letter in letters and len(letter) == 1 and dash and name):
         return letter, name
-    raise InputError(f"label {label!r} is not of the scheme {scheme}: expected O, or one of {letters} as in B-LOC")
+    raise InputError(f"label {label!r} is not valid in {scheme}: expected O, or one of {letters} as in B-LOC")
 
 
 def letters_of(scheme: str) -> str:
     if scheme not in SCHEMES:
-        raise InputError(f"scheme {scheme!r} is not known. Use one of {', '.join(SCHEMES)}.")
+        raise InputError(f"unknown scheme {scheme!r}. Use one of {', '.join(SCHEMES)}.")
     return SCHEMES[scheme]
 
 
 def to_spans(labels: Sequence[str], scheme: str = "bio") -> list[Span]:
-    """The spans in their order. Labels that cannot follow each other are read as conlleval reads them.
+    """Return the spans in their order. Invalid label sequences are read as conlleval reads them.
 
-    That is: I (or L) of a label that is not open begins a span, in every scheme.
+    That is, in every scheme, I or L begins a span if no span of its label is open.
     """
     spans: list[Span] = []
     start, open_label = 0, ""
-    for place, label in enumerate(labels):
+    for position, label in enumerate(labels):
         letter, name = split_label(label, scheme)
         if open_label and (letter in "OBU" or name != open_label):
-            spans.append(Span(start, place, open_label))
+            spans.append(Span(start, position, open_label))
             open_label = ""
         if letter != "O" and not open_label:
-            start, open_label = place, name
+            start, open_label = position, name
         if letter in "UL":
-            spans.append(Span(start, place + 1, name))
+            spans.append(Span(start, position + 1, name))
             open_label = ""
     if open_label:
         spans.append(Span(start, len(labels), open_label))
@@ -67,7 +67,7 @@ def to_spans(labels: Sequence[str], scheme: str = "bio") -> list[Span]:
 
 
 def to_labels(spans: Iterable[Span], length: int, scheme: str = "bio") -> list[str]:
-    """The labels of `length` words with these spans, which must not overlap."""
+    """Return the labels of `length` words with these spans, which must not overlap."""
     letters_of(scheme)
     labels = ["O"] * length
     before: Span | None = None
@@ -86,38 +86,37 @@ def to_labels(spans: Iterable[Span], length: int, scheme: str = "bio") -> list[s
 
 
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
-    """The same spans in another scheme."""
+    """Convert labels from one scheme to another."""
     return to_labels(to_spans(labels, source), len(labels), target)
 
 
 @dataclass(frozen=True)
 class SpanCounts:
-    """How many were found rightly, found at all, and there to be found."""
+    """The numbers of correct, predicted and gold spans, and scores in percent."""
 
-    right: int = 0
-    found: int = 0
+    correct: int = 0
+    predicted: int = 0
     gold: int = 0
 
     @property
     def precision(self) -> float:
-        """In percent, as recall and f1; 0 where nothing was found."""
-        return 100 * self.right / self.found if self.found else 0.0
+        return 100 * self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        return 100 * self.right / self.gold if self.gold else 0.0
+        return 100 * self.correct / self.gold if self.gold else 0.0
 
     @property
     def f1(self) -> float:
-        return 200 * self.right / (self.found + self.gold) if self.right else 0.0
+        return 200 * self.correct / (self.predicted + self.gold) if self.correct else 0.0
 
     def __add__(self, other: SpanCounts) -> SpanCounts:
-        return SpanCounts(self.right + other.right, self.found + other.found, self.gold + other.gold)
+        return SpanCounts(self.correct + other.correct, self.predicted + other.predicted, self.gold + other.gold)
 
 
 @dataclass(frozen=True)
 class SpanCountsByLabel:
-    """Counts by label. Those of sentences add up: sum(counts, SpanCountsByLabel())."""
+    """Span counts by label. Counts of sentences can be added: sum(counts, SpanCountsByLabel())."""
 
     by_label: Mapping[str, SpanCounts] = field(default_factory=dict)
 
@@ -133,26 +132,26 @@ class SpanCountsByLabel:
         )
 
 
-def count_spans(gold: Iterable[Span], found: Iterable[Span]) -> SpanCountsByLabel:
-    """Of one sentence, as conlleval counts: a span is right if its bounds and its label are."""
-    return _count({(span,) for span in gold}, {(span,) for span in found})
+def count_spans(gold: Iterable[Span], predicted: Iterable[Span]) -> SpanCountsByLabel:
+    """Count the spans of one sentence like conlleval: a span is correct if its bounds and its label are."""
+    return _count({(span,) for span in gold}, {(span,) for span in predicted})
 
 
-def count_arguments(gold: Iterable[Span], found: Iterable[Span]) -> SpanCountsByLabel:
-    """Of one predicate, as the CoNLL-2005 scorer (srl-eval.pl) counts.
+def count_arguments(gold: Iterable[Span], predicted: Iterable[Span]) -> SpanCountsByLabel:
+    """Count the arguments of one predicate like the CoNLL-2005 scorer (srl-eval.pl).
 
-    A C-X piece belongs to the last X before it and is right only with it; without one it is an X. The predicate itself
-    (V and C-V) is not counted. R-X is a label of its own.
+    A span C-X continues the last argument X before it, and the argument is correct only with all its pieces. Without
+    such an argument, it counts as X. The predicate itself (V and C-V) is not counted. R-X is a label of its own.
     """
-    return _count(_arguments(gold), _arguments(found))
+    return _count(_arguments(gold), _arguments(predicted))
 
 
-_Pieces = tuple[Span, ...]  # what counts as one: all with the same label
+_Pieces = tuple[Span, ...]  # one argument, with the same label in all its pieces
 
 
 def _arguments(spans: Iterable[Span]) -> set[_Pieces]:
     arguments: list[list[Span]] = []
-    last: dict[str, list[Span]] = {}  # the argument of each label that a piece would belong to
+    last: dict[str, list[Span]] = {}  # the last argument of each label, which a piece would continue
     for span in sorted(spans):
         label = span.label.removeprefix("C-")
         piece = Span(span.start, span.end, label)
@@ -164,7 +163,11 @@ def _arguments(spans: Iterable[Span]) -> set[_Pieces]:
     return {tuple(pieces) for pieces in arguments if pieces[0].label != "V"}
 
 
-def _count(gold: set[_Pieces], found: set[_Pieces]) -> SpanCountsByLabel:
-    right, found_by, gold_by = (Counter(one[0].label for one in part) for part in (gold & found, found, gold))
-    labels = sorted({*found_by, *gold_by})
-    return SpanCountsByLabel({label: SpanCounts(right[label], found_by[label], gold_by[label]) for label in labels})
+def _count(gold: set[_Pieces], predicted: set[_Pieces]) -> SpanCountsByLabel:
+    correct_of, predicted_of, gold_of = (
+        Counter(argument[0].label for argument in arguments) for arguments in (gold & predicted, predicted, gold)
+    )
+    labels = sorted({*predicted_of, *gold_of})
+    return SpanCountsByLabel(
+        {label: SpanCounts(correct_of[label], predicted_of[label], gold_of[label]) for label in labels}
+    )
