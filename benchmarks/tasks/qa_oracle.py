@@ -1,8 +1,9 @@
-"""What the best of all networks could reach on a file of questions: answers are whole words, and some are not.
+"""The upper bound of question answering on a file: networks predict whole words, but some answers are parts of words.
 
     python benchmarks/tasks/qa_oracle.py FILE... [--language en] [--scheme squad] [--json RESULT]
 
-For each file: questions, passages, exact match and F1 of the answer's best place, and questions with several places.
+Prints for each file: questions, passages, exact match and F1 of the best span of words, and the share of questions
+whose answer occurs more than once in the passage.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ def oracle(path: Path, language: str, scheme: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of SQuAD 1.1 or KorQuAD 1.0")
-    parser.add_argument("--language", default="en", help="whose rules split the text (default: en)")
-    parser.add_argument("--scheme", default="squad", help="squad or korquad: how answers are scored (default: squad)")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a file of SQuAD 1.1 or KorQuAD 1.0")
+    parser.add_argument("--language", default="en", help="language whose rules split the text (default: en)")
+    parser.add_argument("--scheme", default="squad", help="how answers are scored: squad or korquad (default: squad)")
     parser.add_argument("--json", type=Path, help="add the results to those in this file")
     args = parser.parse_args()
-    found = [oracle(path, args.language, args.scheme) for path in args.files]
-    print(json.dumps(found, indent=2))
+    bounds = [oracle(path, args.language, args.scheme) for path in args.files]
+    print(json.dumps(bounds, indent=2))
     if args.json:
         before = json.loads(args.json.read_text("utf-8"))["files"] if args.json.exists() else []
-        result = {"machine": machine(), "files": before + found}
+        result = {"machine": machine(), "files": before + bounds}
         args.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
 
 

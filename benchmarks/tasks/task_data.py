@@ -1,24 +1,24 @@
-"""Published sets -> one folder with the files that the recipe `table1` and `benchmarks/tasks/ablations.toml` name.
+"""Prepare published data sets: one folder with the files of the plans `table1` and `benchmarks/tasks/ablations.toml`.
 
     python benchmarks/tasks/task_data.py PUBLISHED -o DATA [--only wikigold,nsmc]
 
-PUBLISHED holds the sets as their authors give them, unpacked, in any folders. Most files are copied. What a set lacks
-is made here, the same for everyone:
+PUBLISHED holds the data sets as their authors distribute them, unpacked, in any folders. Most files are copied. If a
+data set lacks a split, it is made here, the same for everyone:
 
-    wikigold   no parts of its own: documents in their order, cut nearest to 70 and 85 % of the sentences
-    nsmc       no development part: the last 5,000 training reviews; text split into morphemes, as `ko` reads it
-    lingnli    the rounds of the three protocols in one file; test is the published validation part, development the
-               training pairs of one premise in fifteen
-    snli       (from e-SNLI) its training part is not used: trains on SNLI's development part, less one premise in ten
-    squad      test is the published development part, development every twentieth article of the training part
+    wikigold   has no splits: documents in their order, cut at the documents nearest to 70 and 85 % of the sentences
+    nsmc       has no dev set: the last 5,000 training reviews; the text is split into morphemes, as `ko` expects it
+    lingnli    the rounds of the three protocols in one file; the test set is the published validation set, and the dev
+               set has the training pairs of one premise in fifteen
+    snli       (from e-SNLI) the training set is SNLI's dev set without one premise in ten, which are the dev set
+    squad      the test set is the published dev set, and the dev set is every twentieth article of the training set
     litbank    fold 0 of the ten
-    ontogum    the parts of GUM's splits.md, without Reddit, whose words are blanks
+    ontogum    the splits of GUM's splits.md, without Reddit, whose words are not distributed
 
-    text       the distinct sentences of some training and development parts, a line each: to adapt a biLM to with
+    text       the distinct sentences of some training and dev sets, one per line, to adapt a biLM with
                elmo prepare text/X-train.txt --valid text/X-dev.txt --tokenised -o corpus/X
                elmo finetune en corpus/X -o tuned/X
 
-A set that is not there is left out, and said so.
+A data set that is missing is skipped with a message.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ COPIED = {
 
 
 class MissingError(Exception):
-    """A file of a set is not among those published."""
+    """A file of a data set is missing."""
 
 
 class Published:
-    """Files by the end of their path, wherever they lie."""
+    """The published files, found by the end of their paths."""
 
     def __init__(self, folder: Path) -> None:
         self.files = sorted(path for path in folder.rglob("*") if path.is_file())
 
     def all(self, pattern: str) -> list[Path]:
-        found = [path for path in self.files if path.match(pattern)]
-        if not found:
+        paths = [path for path in self.files if path.match(pattern)]
+        if not paths:
             raise MissingError(pattern)
-        return found
+        return paths
 
     def one(self, pattern: str) -> Path:
         return self.all(pattern)[0]
@@ -72,17 +72,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("published", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--only", default=",".join(SETS), help=f"some of {','.join(SETS)}")
+    parser.add_argument("--only", default=",".join(SETS), help=f"data sets to prepare (default: {','.join(SETS)})")
     args = parser.parse_args()
     if unknown := set(args.only.split(",")) - set(SETS):
-        parser.error(f"--only: {', '.join(sorted(unknown))} is none of {', '.join(SETS)}")
+        parser.error(f"--only: {', '.join(sorted(unknown))} unknown. Choose from {', '.join(SETS)}.")
     published = Published(args.published)
     args.output.mkdir(parents=True, exist_ok=True)
     for name in args.only.split(","):
         try:
             print(f"{name}: {SETS[name](published, args.output)}")
         except MissingError as error:
-            print(f"{name}: left out, no {error} in {args.published}")
+            print(f"{name}: skipped, because {args.published} has no {error}")
 
 
 def copied(name: str) -> Callable[[Published, Path], str]:
@@ -107,7 +107,7 @@ def wikigold(published: Published, output: Path) -> str:
     for text in documents:
         ends.append(ends[-1] + len(re.split(r"\n\n+", text)))
     first, second = (
-        min(range(len(ends)), key=lambda place: abs(ends[place] - share * ends[-1])) for share in (0.7, 0.85)
+        min(range(len(ends)), key=lambda index: abs(ends[index] - share * ends[-1])) for share in (0.7, 0.85)
     )
     parts = documents[:first], documents[first:second], documents[second:]
     for part, texts in zip(PARTS, parts, strict=True):
@@ -129,7 +129,7 @@ def nsmc(published: Published, output: Path) -> str:
 
 
 def held_out(premise: str, one_in: int) -> bool:
-    """Whether a premise is of the development part: by its letters alone, with all pairs that it is in."""
+    """Return whether all pairs of a premise belong to the dev set; it depends on the text alone."""
     return int(hashlib.sha256(premise.encode()).hexdigest(), 16) % one_in == 0
 
 
