@@ -161,19 +161,19 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["predict", "run", "--premise", "a"], "run: a model of the task ner needs sentences, or a file with --input"),
         (["predict", "nli-run", "a"], "nli-run: a model of the task nli needs --premise and --hypothesis, or a file"),
         (["predict", "nli-run", "--premise", "a"], "nli-run: a model of the task nli needs --premise and --hypothesis"),
-        (["predict", "nli-run", "--premise", "a", "--hypothesis", " "], "hypothesis 0 has no words"),
+        (["predict", "nli-run", "--premise", "a", "--hypothesis", " "], "input 0: the hypothesis has no words"),
         (
             ["predict", "nli-run", "--input", "bad"],
             "bad: expected premise and hypothesis with a tab between, got 'lost",
         ),
         (["train", "nli", "--data", "bad", "pairs.jsonl", "-o", "x"], "bad, line 1: not JSON"),
         (["ensemble", "nli-run/seed-1", "--data", "pairs.jsonl"], "an ensemble needs two models, got 1"),
-        (["ensemble", "nli-run", "nli-run/seed-1", "--data", "pairs.jsonl"], "a model is named twice"),
+        (["ensemble", "nli-run", "nli-run/seed-1", "--data", "pairs.jsonl"], "a model is given twice"),
         (["ensemble", "nli-run", "run", "--data", "pairs.jsonl"], "run/seed-1: not the same task as nli-run/seed-1"),
-        (["ensemble", "run", "baseline", "--data", "dev.conll"], "run/seed-1: ner has no ensembles"),
+        (["ensemble", "run", "baseline", "--data", "dev.conll"], "run/seed-1: a ner model has no probabilities"),
         (["ensemble", "LM", "run", "--data", "dev.conll"], "LM/config.json: not the config of a task model"),
-        (["table", "LM"], "LM: no run.json in it"),
-        (["table1", "--data", ".", "-o", "x"], "lacks squad-train.json, "),
+        (["table", "LM"], "LM: no run.json in this folder"),
+        (["table1", "--data", ".", "-o", "x"], "lacks these files of the plan: squad-train.json, "),
         (["table1", "x.toml", "--data", ".", "-o", "x"], "x.toml: not a file, and no bundled recipe"),
         (["table1", "plan.toml", "--data", "nowhere", "-o", "x"], "--data nowhere: not a folder"),
         (["table1", "plan.toml", "--data", ".", "-o", "x", "--workers", "-1"], "--workers -1: must be at least 0"),
@@ -223,7 +223,7 @@ def test_a_failed_job_is_one_line_and_the_table_has_the_others(here, capsys):
     error = capsys.readouterr().err
     assert "vectors of LM for names-elmo | failed: LM/config.json" in error
     assert "2 jobs failed: vectors of LM for names-elmo, names-elmo-2. See" in error
-    assert "Not there yet: names-none (seed 2); names-elmo (seed 2)." in Path("out/table1.md").read_text()
+    assert "Not finished yet: names-none (seed 2); names-elmo (seed 2)." in Path("out/table1.md").read_text()
 
 
 def test_a_stopped_table_says_how_to_resume_it(here, capsys, monkeypatch):

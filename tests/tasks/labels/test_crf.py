@@ -133,10 +133,10 @@ def test_transitions_are_told_by_the_scheme_with_the_start_and_the_end_last():
 @pytest.mark.parametrize(
     ("labels", "scheme", "message"),
     [
-        (["I-X"], "bio", "labels I-X: none of bio can stand alone. Is O missing?"),
-        (["B-X", "L-X"], "bioul", "Is O missing?"),
-        (["O", "S-X"], "bioul", "'S-X' is not of the scheme bioul"),
-        (["O"], "bilou", "scheme 'bilou' is not known"),
+        (["I-X"], "bio", "labels I-X: no label of bio can stand alone. Add the label O."),
+        (["B-X", "L-X"], "bioul", "Add the label O."),
+        (["O", "S-X"], "bioul", "'S-X' is not valid in bioul"),
+        (["O"], "bilou", "unknown scheme 'bilou'"),
     ],
 )
 def test_labels_that_cannot_label_a_sentence_are_refused(labels, scheme, message):

@@ -78,12 +78,12 @@ def test_sequences_that_are_not_valid_are_read_as_conlleval_reads_them(labels, s
 @pytest.mark.parametrize(
     ("labels", "scheme", "message"),
     [
-        (["B-LOC"], "iobes", "scheme 'iobes' is not known. Use one of bio, iob1, bioul"),
-        (["L-LOC"], "bio", "'L-LOC' is not of the scheme bio"),
-        (["B-"], "bio", "'B-' is not of the scheme"),
-        (["LOC"], "bioul", "'LOC' is not of the scheme"),
-        (["-LOC"], "bio", "'-LOC' is not of the scheme"),
-        ([""], "bio", "'' is not of the scheme"),
+        (["B-LOC"], "iobes", "unknown scheme 'iobes'. Use one of bio, iob1, bioul"),
+        (["L-LOC"], "bio", "'L-LOC' is not valid in bio"),
+        (["B-"], "bio", "'B-' is not valid in"),
+        (["LOC"], "bioul", "'LOC' is not valid in"),
+        (["-LOC"], "bio", "'-LOC' is not valid in"),
+        ([""], "bio", "'' is not valid in"),
     ],
 )
 def test_a_label_of_another_scheme_is_one_clear_error(labels, scheme, message):

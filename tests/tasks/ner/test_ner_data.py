@@ -52,9 +52,9 @@ def test_columns_are_chosen_comments_skipped_and_later_columns_may_differ_in_num
         ("\n\n", "holds no sentences"),
         ("EU NNP O\nlamb\n", "tiny.data, line 2: 1 columns, but 3 in the lines before"),
         ("EU NNP O\n\nrejects VBZ I-VP O\n", "line 3: 4 columns, but 3 in the lines before"),
-        ("lamb\n", "tiny.data, line 1: label 'lamb' is not of the scheme bio"),
-        ("EU\tORG\n", "line 1: label 'ORG' is not of the scheme bio: expected O, or one of BI as in B-LOC"),
-        ("EU\tU-ORG\n", "line 1: label 'U-ORG' is not of the scheme bio"),
+        ("lamb\n", "tiny.data, line 1: label 'lamb' is not valid in bio"),
+        ("EU\tORG\n", "line 1: label 'ORG' is not valid in bio: expected O, or one of BI as in B-LOC"),
+        ("EU\tU-ORG\n", "line 1: label 'U-ORG' is not valid in bio"),
         ("EU\tO\n\tO\n", "line 2: no word in column 1 of 2"),
         ("EU\tB-a,B-b\n", "line 1: several labels for one word \\('B-a,B-b'\\)"),
     ],
@@ -65,7 +65,7 @@ def test_a_malformed_file_is_one_clear_error(write, text, message):
 
 
 def test_an_unknown_scheme_and_a_missing_file_are_clear_errors(write, tmp_path):
-    with pytest.raises(InputError, match="scheme 'iobes' is not known"):
+    with pytest.raises(InputError, match="unknown scheme 'iobes'"):
         data.read_labelled(write("EU\tO\n"), scheme="iobes")
     with pytest.raises(NotFoundError, match="nowhere: not found"):
         data.read_labelled(tmp_path / "nowhere")

@@ -90,7 +90,7 @@ def test_a_passage_of_5000_words_is_answered(trained):
 
 @pytest.mark.parametrize(("texts", "which"), [((" ", "Who?"), "passage"), (("A text.", ""), "question")])
 def test_an_empty_passage_or_question_is_one_clear_error(trained, texts, which):
-    with pytest.raises(InputError, match=f"{which} 0 has no words"):
+    with pytest.raises(InputError, match=f"input 0: the {which} has no words"):
         load(trained).predict([texts])
 
 
@@ -105,7 +105,7 @@ def test_the_command_line_answers_and_says_what_it_needs(trained, tmp_path, monk
     (shown,) = json.loads(capsys.readouterr().out)["answers"]
     assert shown == {"answer": answer, "start": Path("p.txt").read_text("utf-8").index(answer)}
     assert main([*ask, " "]) == 1
-    assert "question 0 has no words" in capsys.readouterr().err
+    assert "input 0: the question has no words" in capsys.readouterr().err
     assert main([*ask[:-1]]) == 1
     assert "task qa needs --passage and --question" in capsys.readouterr().err
     assert main(["task", "evaluate", str(trained), str(trained.parent / "data.json"), "-q"]) == 0
