@@ -7,7 +7,7 @@ from support import TOLERANCE
 
 from pyelmo.tasks.harness.batching import WordIdCache
 from pyelmo.tasks.harness.characters import CharacterFeatures, SymbolTable
-from pyelmo.tasks.harness.representation import WordIndex
+from pyelmo.tasks.harness.embedding_table import WordIndex
 from pyelmo.text.characters import Bytes, encode_rows
 
 

@@ -6,7 +6,7 @@ import pytest
 from task_support import PAIRS, recipe
 
 from pyelmo.tasks import load
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 
 LEARNS = [  # enough to learn the pairs in a few epochs
     "network.hidden=32", "network.dropout=0.0", "elmo.dropout=0.0", "words.dim=32", "training.epochs=15",
@@ -19,7 +19,7 @@ def test_entailment_of_a_premise_and_a_hypothesis(tmp_path, ner_data, where):
     (tmp_path / "data").write_text(PAIRS * 4, "utf-8")
     settings = recipe("nli", *LEARNS, f"elmo.where={where}")
     run = RunSettings(task="nli", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
-    (result,) = train(run, tmp_path / "run")
+    (result,) = train_run(run, tmp_path / "run")
     assert (result["dev"]["score"], result["dev"]["accuracy"], result["dev"]["of"]) == (100, 100, 36)
     model = load(tmp_path / "run")
     answers = model.predict([("The dog sleeps.", "A dog is awake."), ("The man sleeps.", "A man is asleep.")])

@@ -8,7 +8,7 @@ from pathlib import Path
 from task_support import SST, recipe
 
 from pyelmo.tasks import load
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 from pyelmo.tasks.harness.task import Example
 from pyelmo.tasks.sentiment.task import TASK
 
@@ -22,7 +22,7 @@ NSMC = (
 def run(tmp_path: Path, text: str, *changes: str) -> Path:
     (tmp_path / "data").write_text(text, "utf-8")
     settings = RunSettings(task="sentiment", data=[tmp_path / "data"] * 2, recipe=recipe("sentiment", *changes))
-    train(settings, tmp_path / "run")
+    train_run(settings, tmp_path / "run")
     return tmp_path / "run"
 
 

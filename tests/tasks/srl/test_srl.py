@@ -6,7 +6,7 @@ import pytest
 from task_support import recipe
 
 from pyelmo.tasks import load
-from pyelmo.tasks.harness.run import RunSettings, train
+from pyelmo.tasks.harness.run import RunSettings, train_run
 from pyelmo.tasks.harness.task import Example
 from pyelmo.tasks.srl import task as srl
 
@@ -23,7 +23,7 @@ def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
     (tmp_path / "data").write_text(ROLES, "utf-8")
     settings = recipe("srl", "network.hidden=12", "network.layers=2", "network.flag=4", f"elmo.where={where}")
     run = RunSettings(task="srl", data=[tmp_path / "data"] * 2, recipe=settings, encoder=str(ner_data / "LM"))
-    train(run, tmp_path / "run")
+    train_run(run, tmp_path / "run")
     model = load(tmp_path / "run")
     assert model.vocabularies["predicates"] == ("ate", "saw")
     (examples,) = model.predict(["Bob saw fish"])
