@@ -90,11 +90,11 @@ def test_train_writes_a_file_that_the_other_actions_read(more, kind, here, capsy
 
 BAD = {
     "no vectors": (["similar", "nothing.vec", "king"], "nothing.vec: not found"),
-    "a folder": (["similar", "corpus", "king"], "corpus: is a folder"),
+    "a folder": (["similar", "corpus", "king"], "corpus: this is a folder"),
     "prose": (["similar", "questions.txt", "king"], "questions.txt, line 1: expected a word and"),
     "an unknown word": (
         ["analogy", "vectors.vec", "king", "man", "nobody"],
-        "vectors.vec: 'nobody' is not among its 5 words",
+        "vectors.vec: 'nobody' is not in the vocabulary of 5 words",
     ),
     "no count": (["similar", "vectors.vec", "king", "-k", "0"], "at least 1"),
     "nothing to measure": (["evaluate", "vectors.vec"], "Name files with --analogies or --pairs"),

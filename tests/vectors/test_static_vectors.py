@@ -26,7 +26,7 @@ def test_the_nearest_word_comes_first_without_the_word_itself(royal):
 
 
 def test_an_unknown_word_is_one_clear_error(royal):
-    with pytest.raises(InputError, match=r"^vectors: 'King' is not among its 6 words\. 'king' is\.$"):
+    with pytest.raises(InputError, match=r"^vectors: 'King' is not in the vocabulary of 6 words\. 'king' is in it\.$"):
         royal.similar("King")
     with pytest.raises(InputError, match="count is 0"):
         royal.similar("king", count=0)
@@ -60,7 +60,9 @@ def test_ngrams_stand_in_for_an_unknown_word(royal):
     assert with_ngrams.vector("") is None  # "<>" is too short for an n-gram
 
 
-@pytest.mark.parametrize(("words", "message"), [(("a",), "as many vectors"), (("a", "a"), "1 words stand twice")])
+@pytest.mark.parametrize(
+    ("words", "message"), [(("a",), "1 words need an array"), (("a", "a"), "1 words occur more than once")]
+)
 def test_words_and_vectors_that_do_not_fit_are_refused(words, message):
     with pytest.raises(InputError, match=message):
         StaticVectors(words, np.zeros((2, 3), dtype=np.float32))

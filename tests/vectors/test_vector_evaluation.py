@@ -127,10 +127,10 @@ def test_gensim_finds_the_same(tmp_path):
 BAD = {
     "three words": (evaluate.read_analogies, ": a\none two three\n", "line 2: expected four words"),
     "no section": (evaluate.read_analogies, "one two three four\n", 'line 1: expected a line ": section" first'),
-    "no questions": (evaluate.read_analogies, ": a\n", "holds no questions"),
+    "no questions": (evaluate.read_analogies, ": a\n", "contains no questions"),
     "two columns": (evaluate.read_pairs, "a\tb\t1\na\tb\n", "line 2: expected two words and a number"),
     "no number": (evaluate.read_pairs, "a,b,1\na,b,c\n", "line 2: expected two words and a number"),
-    "no pairs": (evaluate.read_pairs, "a,b,score\n", "holds no pairs"),
+    "no pairs": (evaluate.read_pairs, "a,b,score\n", "contains no pairs"),
 }
 
 

@@ -64,7 +64,7 @@ def test_a_damaged_corpus_ends_the_run_with_an_error(corpus, tmp_path):
     shutil.copytree(corpus, tmp_path / "copy")
     with open(tmp_path / "copy" / "train-00000.bin", "r+b") as file:
         file.write(np.int32(1_000_000).tobytes())
-    with pytest.raises(FormatError, match="an id that types.txt lacks"):
+    with pytest.raises(FormatError, match="an id that is not in types.txt"):
         train(tmp_path / "copy", VectorSettings(**SMALL))
 
 
@@ -76,7 +76,7 @@ def test_a_corpus_without_frequent_words_is_told(corpus):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "glove"}, "'glove' with loss 'negative' is not known. Use one of skip-gram, cbow"),
+        ({"model": "glove"}, "'glove' with loss 'negative' is unknown. Use a model of skip-gram, cbow"),
         ({"dim": 0}, "dim is 0"),
         ({"ngrams": (4, 3)}, "ngrams"),
         ({"lr": 0}, "lr 0 must be more than 0"),

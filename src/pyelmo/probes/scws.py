@@ -21,6 +21,7 @@ from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError
 from pyelmo.probes.in_context import Cosines, WordInContext, pair_cosines
 from pyelmo.text.lines import check_published, existing, numbered_lines
+from pyelmo.vectors.evaluate import ranks
 
 PAIRS = 2003  # as published
 _COLUMNS = 18
@@ -87,14 +88,6 @@ def evaluate(embed: Encoder, pairs: Sequence[RatedPair]) -> ScwsResult:
 
 def spearman(first: Cosines, second: Cosines) -> float:
     """Pearson's correlation of the ranks; 0 where all of one side are equal."""
-    one, two = (_ranks(values) - (len(values) + 1) / 2 for values in (first, second))
+    one, two = (ranks(values) - (len(values) + 1) / 2 for values in (first, second))
     size = float(np.sqrt((one @ one) * (two @ two)))
     return float(one @ two) / size if size else 0.0
-
-
-def _ranks(values: Cosines) -> Cosines:
-    """Ranks from 1; equal values share their mean rank."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Cosines = (last - (counts - 1) / 2)[inverse]
-    return ranks

@@ -1,1 +1,1 @@
-"""Static vectors, one a word whatever stands around it: trained, read, written, asked and measured."""
+"""Static word vectors, one vector for each word in any context: training, files, queries and evaluation."""

@@ -1,10 +1,10 @@
-"""What static vectors know: analogies (Google's, Korean) and the similarity of pairs (WordSim-353, SimLex-999, WS-353).
+"""Evaluation of static vectors: analogies (Google, Korean) and word similarity (WordSim-353, SimLex-999, WS-353).
 
-Analogies: a is to b as c is to d; the answer is the nearest word to b - a + c on vectors of length 1, those three left
-out (3CosAdd). A question with a word that the vectors lack is skipped, and counted as such.
-Pairs: Spearman's correlation of cosines with the judgements of people. Over all pairs a pair with an unknown word has
-similarity 0, so that vectors of few words gain nothing; over the known pairs it is left out. Both are told.
-Case does not count unless asked: a word is the first of its spellings in the file, which is the most frequent one.
+Analogies: a is to b as c is to d. The answer is the word nearest to b - a + c on unit vectors, without a, b and c
+(3CosAdd). A question with an out-of-vocabulary word is skipped, and the coverage shows how many there are.
+Similarity: Spearman's correlation of cosines with human ratings, once over all pairs, where a pair with an
+out-of-vocabulary word has the similarity 0, and once over the known pairs only.
+Case is ignored by default: of several spellings of a word the first in the file counts, which is the most frequent one.
 
 N words, D vector, Q questions.
 """
@@ -23,15 +23,15 @@ from pyelmo.errors import FormatError
 from pyelmo.text.lines import existing, numbered_lines
 from pyelmo.vectors.static import StaticVectors, unit_vectors
 
-_SCORES = 1 << 24  # cosines at once: 64 MiB
-_SYNTACTIC = ("gram", "syn")  # how the names of such sections begin, Google's and the Korean ones
+_SCORES = 1 << 24  # cosines in memory: 64 MiB
+_SYNTACTIC = ("gram", "syn")  # prefixes of the names of such sections, of Google's questions and of the Korean ones
 
 Analogy = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
 class AnalogyScore:
-    """Right answers among the known questions, of all that were asked."""
+    """The number of right answers, of questions whose words are all known, and of all questions."""
 
     right: int
     known: int
@@ -39,17 +39,19 @@ class AnalogyScore:
 
     @property
     def accuracy(self) -> float | None:
-        """Percent of the known questions."""
+        """Right answers in percent of the known questions."""
         return 100 * self.right / self.known if self.known else None
 
     @property
     def coverage(self) -> float:
-        """Percent of all questions that are known."""
+        """Known questions in percent of all questions."""
         return 100 * self.known / self.questions if self.questions else 0.0
 
 
 @dataclass(frozen=True)
 class AnalogyResult:
+    """Scores for each section, for semantic and syntactic sections, and in total."""
+
     sections: dict[str, AnalogyScore]
     semantic: AnalogyScore
     syntactic: AnalogyScore
@@ -58,21 +60,21 @@ class AnalogyResult:
 
 @dataclass(frozen=True)
 class PairResult:
-    """Spearman's correlation, or None where the pairs do not differ."""
+    """Spearman's correlation; None if all cosines or all ratings are equal."""
 
-    spearman: float | None  # over all pairs, one with an unknown word at 0
+    spearman: float | None  # over all pairs; a pair with an out-of-vocabulary word has the cosine 0
     spearman_known: float | None  # over the known pairs
     known: int
     pairs: int
 
     @property
     def coverage(self) -> float:
-        """Percent of all pairs that are known."""
+        """Known pairs in percent of all pairs."""
         return 100 * self.known / self.pairs
 
 
 def read_analogies(path: str | Path) -> dict[str, list[Analogy]]:
-    """Questions by section: a line ": name", then four words a line."""
+    """Read questions by section: a line ": name", then lines of four words."""
     sections: dict[str, list[Analogy]] = {}
     section: list[Analogy] | None = None
     for number, line in numbered_lines(existing(path)):
@@ -82,17 +84,20 @@ def read_analogies(path: str | Path) -> dict[str, list[Analogy]]:
         elif len(words) == 4 and section is not None:
             section.append((words[0], words[1], words[2], words[3]))
         elif words:
-            want = "four words" if section is not None else 'a line ": section" first'
-            raise FormatError(f"{path}, line {number}: expected {want}, got {line[:60]!r}")
+            expected = "four words" if section is not None else 'a line ": section" first'
+            raise FormatError(f"{path}, line {number}: expected {expected}, got {line[:60]!r}")
     if not any(sections.values()):
-        raise FormatError(f"{path}: holds no questions")
+        raise FormatError(f"{path}: the file contains no questions. Is it empty, or in another format?")
     return sections
 
 
 def read_pairs(path: str | Path) -> list[tuple[str, str, float]]:
-    """Two words and a judgement a line, tabs or commas between; # begins a comment, names of columns may come first."""
+    """Read two words and a rating from each line, separated by tabs or commas.
+
+    A line that starts with # is a comment. The first line may hold the names of the columns.
+    """
     pairs: list[tuple[str, str, float]] = []
-    named = False
+    has_header = False
     for number, line in numbered_lines(existing(path)):
         line = line.removeprefix("\ufeff")
         if not line.strip() or line.startswith("#"):
@@ -102,22 +107,22 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, float]]:
             first, second, score = columns
             pairs.append((first, second, float(score)))
         except ValueError:
-            if len(columns) != 3 or pairs or named:
+            if len(columns) != 3 or pairs or has_header:
                 raise FormatError(
                     f"{path}, line {number}: expected two words and a number, got {line[:60]!r}"
                 ) from None
-            named = True
+            has_header = True
     if not pairs:
-        raise FormatError(f"{path}: holds no pairs")
+        raise FormatError(f"{path}: the file contains no pairs. Is it empty, or in another format?")
     return pairs
 
 
-class _Table:
-    """The words that count: the first `vocab_size`, and of spellings that differ by case the first."""
+class _Vocabulary:
+    """The words of the evaluation: the first `vocab_size`, and of spellings that differ in case the first."""
 
     def __init__(self, vectors: StaticVectors, *, ignore_case: bool, vocab_size: int | None) -> None:
         self.vectors, self.ignore_case = vectors, ignore_case
-        self.index: dict[str, int] = {}  # a word's place among the rows that are kept
+        self.index: dict[str, int] = {}  # the row of a word in `unit`
         rows: list[int] = []
         for row, word in enumerate(vectors.words[:vocab_size]):
             word = self.fold(word)
@@ -130,13 +135,13 @@ class _Table:
         return word.lower() if self.ignore_case else word
 
     def vector(self, word: str) -> Float32Array | None:
-        """The vector at length 1; an unknown word's by its n-grams."""
-        place = self.index.get(self.fold(word))
-        if place is not None:
-            row: Float32Array = self.unit[place]
-            return row
-        found = self.vectors.subwords.vector(word) if self.vectors.subwords else None
-        return None if found is None else unit_vectors(found)
+        """Return the unit vector of a word; an out-of-vocabulary word has one if the vectors have n-grams."""
+        row = self.index.get(self.fold(word))
+        if row is not None:
+            unit: Float32Array = self.unit[row]
+            return unit
+        vector = self.vectors.subwords.vector(word) if self.vectors.subwords else None
+        return None if vector is None else unit_vectors(vector)
 
 
 def analogies(
@@ -146,29 +151,36 @@ def analogies(
     ignore_case: bool = True,
     vocab_size: int | None = None,
 ) -> AnalogyResult:
-    """The accuracy by section. `vocab_size` keeps only the first words, as questions and as answers."""
-    table = _Table(vectors, ignore_case=ignore_case, vocab_size=vocab_size)
+    """Return the accuracy by section.
+
+    Args:
+        vectors: The vectors.
+        sections: Questions by section, from `read_analogies`.
+        ignore_case: Treat spellings that differ in case as the same word.
+        vocab_size: Use only the first words of the vectors, in questions and as answers (default: all).
+    """
+    vocabulary = _Vocabulary(vectors, ignore_case=ignore_case, vocab_size=vocab_size)
     scores = {}
     for name, questions in sections.items():
-        places = [[table.index.get(table.fold(word), -1) for word in question] for question in questions]
-        known = np.array([row for row in places if min(row) >= 0], dtype=np.int64).reshape(-1, 4)
-        scores[name] = AnalogyScore(_right(table.unit, known), len(known), len(questions))
-    kinds: dict[bool, list[AnalogyScore]] = {False: [], True: []}
-    for name, score in scores.items():
-        kinds[name.startswith(_SYNTACTIC)].append(score)
-    return AnalogyResult(scores, _sum(kinds[False]), _sum(kinds[True]), _sum(scores.values()))
+        rows = [[vocabulary.index.get(vocabulary.fold(word), -1) for word in question] for question in questions]
+        known = np.array([row for row in rows if min(row) >= 0], dtype=np.int64).reshape(-1, 4)
+        scores[name] = AnalogyScore(_count_right(vocabulary.unit, known), len(known), len(questions))
+    syntactic = [score for name, score in scores.items() if name.startswith(_SYNTACTIC)]
+    semantic = [score for name, score in scores.items() if not name.startswith(_SYNTACTIC)]
+    return AnalogyResult(scores, _sum(semantic), _sum(syntactic), _sum(scores.values()))
 
 
-def _right(unit: Float32Array, questions: npt.NDArray[np.int64]) -> int:  # (N, D), (Q, 4)
+def _count_right(unit: Float32Array, questions: npt.NDArray[np.int64]) -> int:  # (N, D), (Q, 4)
     right, batch = 0, max(_SCORES // len(unit), 1)
     for start in range(0, len(questions), batch):
         a, b, c, d = questions[start : start + batch].T
-        cosines = (unit[b] - unit[a] + unit[c]) @ unit.T  # the target's length does not change the order
-        each = np.arange(len(a))
-        for asked in (a, b, c):
-            cosines[each, asked] = -np.inf
+        cosines = (unit[b] - unit[a] + unit[c]) @ unit.T  # the length of the target does not change the order
+        numbers = np.arange(len(a))
+        for question_word in (a, b, c):
+            cosines[numbers, question_word] = -np.inf
         best = cosines.argmax(1)
-        right += int(((best == d) & (cosines[each, best] > -np.inf)).sum())  # of few words none may be left
+        # In a tiny vocabulary, no word may be left as an answer.
+        right += int(((best == d) & (cosines[numbers, best] > -np.inf)).sum())
     return right
 
 
@@ -185,29 +197,37 @@ def similarity(
     ignore_case: bool = True,
     vocab_size: int | None = None,
 ) -> PairResult:
-    """How cosines agree with people."""
-    table = _Table(vectors, ignore_case=ignore_case, vocab_size=vocab_size)
+    """Return the correlation of cosines with human ratings.
+
+    Args:
+        vectors: The vectors.
+        pairs: Two words and their rating, from `read_pairs`.
+        ignore_case: Treat spellings that differ in case as the same word.
+        vocab_size: Use only the first words of the vectors (default: all).
+    """
+    vocabulary = _Vocabulary(vectors, ignore_case=ignore_case, vocab_size=vocab_size)
     cosines = np.zeros(len(pairs))
     known = np.zeros(len(pairs), dtype=bool)
-    for place, (first, second, _) in enumerate(pairs):
-        one, other = table.vector(first), table.vector(second)
-        if one is not None and other is not None:
-            cosines[place], known[place] = float(one @ other), True
-    judgements = np.array([score for *_, score in pairs])
+    for number, (first, second, _) in enumerate(pairs):
+        first_vector, second_vector = vocabulary.vector(first), vocabulary.vector(second)
+        if first_vector is not None and second_vector is not None:
+            cosines[number], known[number] = float(first_vector @ second_vector), True
+    ratings = np.array([rating for *_, rating in pairs])
     return PairResult(
-        spearman(cosines, judgements), spearman(cosines[known], judgements[known]), int(known.sum()), len(pairs)
+        spearman(cosines, ratings), spearman(cosines[known], ratings[known]), int(known.sum()), len(pairs)
     )
 
 
-def spearman(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float | None:
-    """The correlation of ranks; equal values share the mean of their ranks."""
-    first, second = _ranks(one), _ranks(other)
-    if len(first) < 2 or not first.std() or not second.std():
+def spearman(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float | None:
+    """Return Spearman's rank correlation; equal values have the mean of their ranks."""
+    first_ranks, second_ranks = ranks(first), ranks(second)
+    if len(first) < 2 or not first_ranks.std() or not second_ranks.std():
         return None
-    return float(np.corrcoef(first, second)[0, 1])
+    return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
 
 
-def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def ranks(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return ranks from 1; equal values have the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: npt.NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    return ranks
+    mean_ranks: npt.NDArray[np.floating] = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    return mean_ranks

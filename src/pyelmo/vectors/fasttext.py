@@ -1,11 +1,11 @@
-"""fastText's .bin: vectors of words and of the n-grams that make up a word nobody has seen.
+"""The .bin format of fastText: vectors of words, and vectors of n-grams for out-of-vocabulary words.
 
     magic, version            int32 each
     12 settings, t            int32 each, float64
-    the words                 their number, how many are words, how many labels (int32), tokens, pruned (int64);
-                              then of each its bytes, a 0, its count (int64), its kind (int8)
-    the input matrix          1 byte: quantised?; rows, columns (int64); float32: words first, then n-grams by hash
-    the output matrix         the same; only training needs it, and it is not read
+    dictionary                entries, words, labels (int32), tokens, pruned n-grams (int64); then for each entry its
+                              bytes, a zero byte, its count (int64) and its type (int8)
+    input matrix              quantised (1 byte); rows, columns (int64); float32: words first, then n-grams by hash
+    output matrix             the same layout; only training needs it, and it is not read
 
 N words, B n-grams (buckets), D vector.
 """
@@ -24,7 +24,7 @@ from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError
 
 MAGIC = struct.pack("<i", 793712314)
-_END = "</s>"  # the end of a line is a word without n-grams
+_END = "</s>"  # the line end is a word without n-grams
 _SETTINGS = struct.Struct("<2i12id")
 _COUNTS = struct.Struct("<3i2q")
 _ENTRY = struct.Struct("<qb")
@@ -33,38 +33,38 @@ _SHAPE = struct.Struct("<?2q")
 
 @dataclass(frozen=True, eq=False)
 class Subwords:
-    """The vectors of n-grams, found by hash."""
+    """The vectors of n-grams; the row of an n-gram is its hash."""
 
     ngrams: Float32Array  # (B, D)
-    least: int
-    most: int
+    shortest: int  # characters of an n-gram
+    longest: int
 
     def vector(self, word: str) -> Float32Array | None:
-        """The mean of its n-grams' vectors; a word too short to have any has none."""
-        rows = ngram_rows(word, self.least, self.most, len(self.ngrams))
+        """Return the mean vector of the n-grams of a word, or None if the word is too short."""
+        rows = ngram_rows(word, self.shortest, self.longest, len(self.ngrams))
         if not rows:
             return None
         mean: Float32Array = self.ngrams[rows].mean(0, dtype=np.float32)
         return mean
 
     def compose(self, words: Sequence[str], own: Float32Array) -> Float32Array:  # (N, D)
-        """The vectors of known words: the mean of a word's own row and those of its n-grams."""
+        """Return the vectors of known words: the mean over a word's own vector and those of its n-grams."""
         vectors = np.empty(own.shape, dtype=np.float32)
         for row, word in enumerate(words):
-            found = [] if word == _END else ngram_rows(word, self.least, self.most, len(self.ngrams))
-            vectors[row] = (own[row] + self.ngrams[found].sum(0, dtype=np.float32)) / (1 + len(found))
+            ngrams = [] if word == _END else ngram_rows(word, self.shortest, self.longest, len(self.ngrams))
+            vectors[row] = (own[row] + self.ngrams[ngrams].sum(0, dtype=np.float32)) / (1 + len(ngrams))
         return vectors
 
 
-def ngram_rows(word: str, least: int, most: int, buckets: int) -> list[int]:
-    """The hashes (FNV-1a, with fastText's signed bytes) of a word's n-grams; the word's ends count as characters."""
+def ngram_rows(word: str, shortest: int, longest: int, buckets: int) -> list[int]:
+    """Return the hashes of the n-grams of "<word>": FNV-1a with signed bytes, as in fastText."""
     if not buckets:
         return []
     text, rows = f"<{word}>", []
     for start in range(len(text)):
-        for end in range(start + least, min(start + most, len(text)) + 1):
+        for end in range(start + shortest, min(start + longest, len(text)) + 1):
             if end - start == 1 and (start == 0 or end == len(text)):
-                continue  # the mark of an end alone
+                continue  # "<" or ">" alone
             value = 2166136261
             for byte in text[start:end].encode():
                 value = (value ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619 & 0xFFFFFFFF
@@ -73,50 +73,50 @@ def ngram_rows(word: str, least: int, most: int, buckets: int) -> list[int]:
 
 
 def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
-    """The words, their vectors, and the n-grams."""
+    """Read the words, their vectors, and the n-grams."""
     data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
     raw = data.data
     try:
         settings = _SETTINGS.unpack_from(raw)
-        dim, buckets, least, most = settings[2], settings[10], settings[11], settings[12]
-        words, place = _read_words(path, raw)
-        quantised, rows, columns = _SHAPE.unpack_from(raw, place)
+        dim, buckets, shortest, longest = settings[2], settings[10], settings[11], settings[12]
+        words, offset = _read_words(path, raw)
+        quantised, rows, columns = _SHAPE.unpack_from(raw, offset)
     except struct.error as error:
-        raise FormatError(f"{path}: the fastText file ends before its vectors. Is it cut off?") from error
+        raise FormatError(f"{path}: the fastText file ends before its vectors. Is it complete?") from error
     if quantised:
-        raise FormatError(f"{path}: the fastText model is quantised (.ftz). Use the .bin it was made from.")
-    place += _SHAPE.size
+        raise FormatError(f"{path}: quantised fastText models (.ftz) are not supported. Use the original .bin.")
+    offset += _SHAPE.size
     if (rows, columns) != (len(words) + buckets, dim) or dim < 1 or buckets < 0:
-        want = f"{len(words)} words and {buckets} n-grams of {dim}"
-        raise FormatError(f"{path}: {rows} x {columns} vectors for {want}. Is the file damaged?")
-    if len(data) < place + 4 * rows * columns:
-        raise FormatError(f"{path}: {len(data):,} bytes, but its vectors alone end at {place + 4 * rows * columns:,}.")
-    matrix = np.memmap(path, np.dtype("<f4"), "r", place, (rows, columns))
-    subwords = Subwords(matrix[len(words) :], least, most)
+        expected = f"{len(words)} words and {buckets} n-grams of {dim} numbers"
+        raise FormatError(f"{path}: {rows} x {columns} vectors, expected {expected}. Is the file damaged?")
+    if len(data) < (end := offset + 4 * rows * columns):
+        raise FormatError(f"{path}: {len(data):,} bytes, but the vectors end at byte {end:,}. Is the file complete?")
+    matrix = np.memmap(path, np.dtype("<f4"), "r", offset, (rows, columns))
+    subwords = Subwords(matrix[len(words) :], shortest, longest)
     vectors = subwords.compose(words, matrix[: len(words)])
     if not np.isfinite(vectors).all():
-        raise FormatError(f"{path}: holds numbers that are not finite. Is the file damaged?")
-    return words, vectors, subwords if buckets and most else None
+        raise FormatError(f"{path}: the vectors contain NaN or infinity. Is the file damaged?")
+    return words, vectors, subwords if buckets and longest else None
 
 
 def _read_words(path: Path, raw: memoryview) -> tuple[list[str], int]:
-    """The words, and where they end."""
+    """Return the words and the offset after them."""
     size, count, labels, _, pruned = _COUNTS.unpack_from(raw, _SETTINGS.size)
     if labels > 0 or size != count:
-        raise FormatError(f"{path}: a fastText classifier with {labels} labels, not word vectors.")
+        raise FormatError(f"{path}: a fastText classifier with {labels} labels, expected word vectors.")
     if count < 1 or count > len(raw) or pruned > 0:
         raise FormatError(f"{path}: {count} words, {pruned} pruned n-grams. Is the file damaged?")
-    place, words = _SETTINGS.size + _COUNTS.size, []
+    offset, words = _SETTINGS.size + _COUNTS.size, []
     for number in range(1, count + 1):
-        window = bytes(raw[place : place + 4096])
+        window = bytes(raw[offset : offset + 4096])
         end = window.find(b"\0")
         if end < 1:
-            raise FormatError(f"{path}, word {number} of {count}: has no end. Is the file cut off?")
+            raise FormatError(f"{path}, word {number} of {count}: the word has no end. Is the file complete?")
         try:
             words.append(window[:end].decode("utf-8"))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}, word {number} of {count}: not UTF-8. Is the file damaged?") from error
-        place += end + 1
-        _ENTRY.unpack_from(raw, place)
-        place += _ENTRY.size
-    return words, place
+        offset += end + 1
+        _ENTRY.unpack_from(raw, offset)
+        offset += _ENTRY.size
+    return words, offset

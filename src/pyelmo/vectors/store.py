@@ -1,10 +1,12 @@
-"""Files of static vectors: which format a file has, and the reading and writing of each.
+"""Files of static vectors: detection of the format, reading and writing.
 
-word2vec           text: a line "N D", then a word and its D numbers a line; fastText's .vec is the same
-word2vec-binary    a line "N D", then a word, a space and D float32
-glove              text: a word and its numbers a line, no first line
-fasttext           fastText's .bin, with the vectors of n-grams
-gensim             KeyedVectors or a model as gensim saves it
+word2vec           text: a line "N D", then lines of a word and its D numbers; the .vec files of fastText are the same
+word2vec-binary    a line "N D", then a word, a space and D float32 numbers
+glove              text: lines of a word and its numbers, without a first line
+fasttext           the .bin files of fastText, with vectors of n-grams
+gensim             KeyedVectors or a model, saved by gensim
+
+N words, D vector.
 """
 
 from __future__ import annotations
@@ -30,35 +32,35 @@ FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "gensim")
 _SUFFIXES = {".txt": "word2vec", ".vec": "word2vec", ".bin": "word2vec-binary", ".kv": "gensim"}
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,9})[ \r]*")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-_LONGEST_WORD = 4096  # bytes; a longer one means that a binary file is damaged
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+_LONGEST_WORD = 4096  # bytes; a longer word means that a binary file is damaged
 log = logging.getLogger(__name__)
 
 
 def read(path: Path) -> StoredVectors:
-    """The words, their vectors (N, D), and n-grams where the file has them. Of a word that comes twice, the first."""
+    """Read the words, their vectors (N, D), and n-grams if the file has them. Of a repeated word, the first counts."""
     if path.is_dir():
-        raise FormatError(f"{path}: is a folder, not a file of vectors")
+        raise FormatError(f"{path}: this is a folder, expected a file of vectors")
     if not path.exists():
         raise NotFoundError(f"{path}: not found")
     words, matrix, subwords = _READERS[kind_of(path)](path)
     first = {word: row for row, word in reversed(list(enumerate(words)))}
     if len(first) < len(words):
-        log.warning("%s: %d words come twice; the first counts", path, len(words) - len(first))
+        log.warning("%s: %d words are repeated; the first vector of each is used", path, len(words) - len(first))
         rows = sorted(first.values())
         words, matrix = [words[row] for row in rows], matrix[rows]
     return words, matrix, subwords
 
 
 def kind_of(path: Path) -> str:
-    """The format of a file, by its first bytes."""
+    """Detect the format of a file from its first bytes."""
     with path.open("rb") as file:
         head = file.read(1 << 14)
     if not head:
-        raise FormatError(f"{path}: is empty")
-    for magic, packed in _PACKED.items():
+        raise FormatError(f"{path}: the file is empty")
+    for magic, program in _COMPRESSED.items():
         if head.startswith(magic):
-            raise FormatError(f"{path}: is packed with {packed}. Unpack it first.")
+            raise FormatError(f"{path}: the file is compressed with {program}. Decompress it first.")
     if head.startswith(fasttext.MAGIC):
         return "fasttext"
     if head[0] == 0x80 and head[1:2] <= b"\x05":
@@ -94,14 +96,14 @@ def _read_text(path: Path, *, header: bool) -> StoredVectors:
             words.append(word)
             rows += row.tobytes()
     if header and len(words) != count:
-        raise FormatError(f"{path}, line {number}: {len(words)} words, but line 1 says {count}. Is the file whole?")
-    if not line.endswith(b"\n") and not header:  # nothing else would tell that a number was cut off
-        raise FormatError(f"{path}, line {number}: no line end. Is the file cut off? If it is whole, add one.")
+        raise FormatError(f"{path}, line {number}: {len(words)} words, but line 1 says {count}. Is the file complete?")
+    if not line.endswith(b"\n") and not header:  # the last number may be truncated
+        raise FormatError(f"{path}, line {number}: the line end is missing. Is the file complete? If so, add one.")
     return words, np.frombuffer(rows, dtype=np.float32).reshape(len(words), dim), None
 
 
 def _parse(where: str, line: bytes, dim: int, *, spaces: bool) -> tuple[str, Float32Array]:
-    """A word and its numbers. GloVe has words with spaces in them; a number there is one too many."""
+    """Return a word and its numbers. A word of GloVe may contain spaces, but not a number after a space."""
     try:
         word, *fields = line.decode("utf-8").rstrip(" \r\n").rsplit(" ", dim)
         row = np.array([float(field) for field in fields], dtype=np.float32)
@@ -114,7 +116,7 @@ def _parse(where: str, line: bytes, dim: int, *, spaces: bool) -> tuple[str, Flo
         got = len(line.split()) - 1
         raise FormatError(f"{where}: expected a word and {dim} numbers, got {got}. Is the file damaged?")
     if not np.isfinite(row).all():
-        raise FormatError(f"{where}: the vector of {word!r} holds a number that is not finite")
+        raise FormatError(f"{where}: the vector of {word!r} contains NaN or infinity")
     return word, row
 
 
@@ -129,35 +131,35 @@ def _is_number(text: str) -> bool:
 def _read_binary(path: Path) -> StoredVectors:
     with path.open("rb") as file:
         count, dim = _read_header(path, file, least_bytes=4)
-        place = file.tell()
+        offset = file.tell()
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             words: list[str] = []
             matrix = np.empty((count, dim), dtype=np.float32)
             for row in range(count):
                 where = f"{path}, word {row + 1} of {count}"
-                end = data.find(b" ", place, place + _LONGEST_WORD)
+                end = data.find(b" ", offset, offset + _LONGEST_WORD)
                 if end < 0 or end + 1 + 4 * dim > len(data):
-                    raise FormatError(f"{where}: the file ends, or is damaged before it. Is it whole?")
+                    raise FormatError(f"{where}: the file ends here, or is damaged before. Is it complete?")
                 try:
-                    words.append(data[place:end].lstrip(b"\n").decode("utf-8"))
+                    words.append(data[offset:end].lstrip(b"\n").decode("utf-8"))
                 except UnicodeDecodeError as error:
                     raise FormatError(f"{where}: not UTF-8. Is the file damaged?") from error
-                place = end + 1 + 4 * dim
-                matrix[row] = np.frombuffer(data[end + 1 : place], dtype="<f4")
+                offset = end + 1 + 4 * dim
+                matrix[row] = np.frombuffer(data[end + 1 : offset], dtype="<f4")
                 if not words[-1] or not np.isfinite(matrix[row]).all():
-                    raise FormatError(f"{where}: no word, or a number that is not finite. Is the file damaged?")
-            if data[place:].strip(b"\n"):
-                raise FormatError(f"{path}: {len(data) - place} bytes after the last of {count} words. Is it damaged?")
+                    raise FormatError(f"{where}: no word, or a vector with NaN or infinity. Is the file damaged?")
+            if data[offset:].strip(b"\n"):
+                raise FormatError(f"{path}: {len(data) - offset} bytes after the last of {count} words. Is it damaged?")
     return words, matrix, None
 
 
 def _read_header(path: Path, file: BinaryIO, *, least_bytes: int) -> tuple[int, int]:
-    """N and D, believed only if the file is long enough for so many numbers."""
+    """Return N and D, after checking that the file is large enough for them."""
     match = _HEADER.fullmatch(file.readline().rstrip(b"\n"))
     assert match
     count, dim = int(match[1]), int(match[2])
     if count < 1 or dim < 1 or count * dim * least_bytes > path.stat().st_size:
-        raise FormatError(f"{path}, line 1: {count} words of {dim} numbers are not in this file. Is it cut off?")
+        raise FormatError(f"{path}, line 1: {count} words of {dim} numbers do not fit the file size. Is it complete?")
     return count, dim
 
 
@@ -171,26 +173,31 @@ _READERS: dict[str, Callable[[Path], StoredVectors]] = {
 
 
 def format_of(path: Path, format: str | None, *, subwords: bool) -> str:
-    """The format to write: the one named, else by the name's end; a .bin of a model with n-grams is fastText's."""
-    found = format or ("fasttext" if subwords and path.suffix == ".bin" else _SUFFIXES.get(path.suffix))
-    if found is None:
+    """Return the format to write: the one given, else by the ending; .bin means fastText for vectors with n-grams."""
+    chosen = format or ("fasttext" if subwords and path.suffix == ".bin" else _SUFFIXES.get(path.suffix))
+    if chosen is None:
         ends = ", ".join(_SUFFIXES)
-        raise InputError(f"{path}: no format for this name. End it in one of {ends}, or name a format (--format).")
-    if found not in FORMATS:
-        raise InputError(f"format {found!r} is not known. Use one of {', '.join(FORMATS)}.")
-    if found == "fasttext" and not subwords:
-        raise InputError(f"{path}: fastText's .bin holds n-grams, which these vectors lack. Use another format.")
-    return found
+        raise InputError(f"{path}: the ending does not name a format. Use one of {ends}, or set --format.")
+    if chosen not in FORMATS:
+        raise InputError(f"format {chosen!r} is unknown. Use one of {', '.join(FORMATS)}.")
+    if chosen == "fasttext" and not subwords:
+        raise InputError(f"{path}: these vectors have no n-grams, which the fastText format needs. Use another format.")
+    return chosen
 
 
 def write(path: Path, format: str, words: Sequence[str], matrix: Float32Array, trained: Any, *, force: bool) -> None:
-    """Write a file, whole or not at all. Only fastText's .bin needs `trained`, the model of gensim's."""
+    """Write a file atomically. Only the fastText format needs `trained`, the gensim model."""
     if format == "fasttext" and trained is None:
-        raise InputError(f"{path}: vectors from a file lack what else is in fastText's .bin. Copy the .bin itself.")
+        raise InputError(
+            f"{path}: a .bin of fastText holds the whole model, which vectors from a file lack. Copy the .bin."
+        )
     if format not in ("fasttext", "gensim"):
-        odd = next((word for word in words if not word or re.search(r"[ \n\r]", word)), None)
-        if odd is not None:
-            raise InputError(f"{path}: the word {odd!r} has a space in it, which {format} has no way to write")
+        invalid = next((word for word in words if not word or re.search(r"[ \n\r]", word)), None)
+        if invalid is not None:
+            raise InputError(
+                f"{path}: the word {invalid!r} is empty or contains white space, which {format} cannot store. "
+                "Use the gensim format."
+            )
     with atomic_path(path, force=force) as part:
         if format == "fasttext":
             _write_fasttext(part, trained)
@@ -204,7 +211,7 @@ def write(path: Path, format: str, words: Sequence[str], matrix: Float32Array, t
 def _lines(format: str, words: Sequence[str], matrix: Float32Array) -> Iterator[bytes]:
     if format != "glove":
         yield f"{len(words)} {matrix.shape[1]}\n".encode()
-    numbers = " %.9g" * matrix.shape[1] + "\n"  # nine digits bring every float32 back
+    numbers = " %.9g" * matrix.shape[1] + "\n"  # nine digits are exact for float32
     for word, row in zip(words, matrix, strict=True):
         if format == "word2vec-binary":
             yield word.encode() + b" " + row.astype("<f4").tobytes() + b"\n"
@@ -216,5 +223,5 @@ def _write_fasttext(path: Path, trained: Any) -> None:
     try:
         from gensim.models.fasttext import save_facebook_model
     except ImportError:
-        raise missing_extra("vectors", "writing fastText's .bin") from None
+        raise missing_extra("vectors", "writing the .bin format of fastText") from None
     save_facebook_model(trained, str(path))
