@@ -1,4 +1,4 @@
-"""The examples in the docstrings of text/ run."""
+"""The examples in the docstrings of text/ and corpus/ run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import doctest
 
 import pytest
 
+from pyelmo.corpus import prepare
 from pyelmo.text import tokens, vocabulary
 
 
-@pytest.mark.parametrize("module", [tokens, vocabulary])
+@pytest.mark.parametrize("module", [tokens, vocabulary, prepare])
 def test_the_examples_in_docstrings_run(module):
     results = doctest.testmod(module)
     assert results.attempted > 0

@@ -75,7 +75,13 @@ def prepare(
         OutputError: The output exists already or cannot be written.
 
     Example:
-        >>> prepare(PrepareSettings(inputs=("text.txt",), language="en"), "corpus")  # doctest: +SKIP
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "text.txt").write_text("A bank account. A river bank.")
+        ...     settings = PrepareSettings(inputs=(f"{folder}/text.txt",), language="en", valid_fraction=0)
+        ...     manifest = prepare(settings, f"{folder}/corpus")
+        >>> manifest.train.sentences, manifest.train.words
+        (2, 8)
     """
     output = Path(output)
     if workers < 1:
@@ -85,24 +91,11 @@ def prepare(
         TextReader(paths, column=settings.column, input_format=settings.input_format)
         for paths in (settings.inputs, settings.valid_inputs)
     ]
-    chunk_settings = ChunkSettings(
-        language=settings.language,
-        tokenised=settings.tokenised,
-        drop_duplicates=settings.drop_duplicates,
-        valid_fraction=0.0 if settings.valid_inputs else settings.valid_fraction,
-    )
     work = output.with_name(f".{output.name}.preparing")
     with _write_errors_explained(work), _removed_if_empty(work):
         _open_work(work, settings, force=force)
         if not (work / MANIFEST).is_file():
-            chunk_files = encode_chunks(
-                _chunks(readers, chunk_settings),
-                work / "chunks",
-                chunk_settings,
-                workers=workers,
-                total_bytes=_total([reader.total_bytes for reader in readers]),
-                progress=progress,
-            )
+            chunk_files = _encode(readers, work / "chunks", settings, workers, progress)
             _finish(work, chunk_files, settings)
         manifest = read_manifest(work / MANIFEST)
         _move_to_output(work, output)
@@ -169,6 +162,25 @@ def _removed_if_empty(work: Path) -> Iterator[None]:
     finally:
         if work.exists() and not _has_chunks(work):
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _encode(
+    readers: Sequence[TextReader], folder: Path, settings: PrepareSettings, workers: int, progress: OnProgress | bool
+) -> list[Path]:
+    chunk_settings = ChunkSettings(
+        language=settings.language,
+        tokenised=settings.tokenised,
+        drop_duplicates=settings.drop_duplicates,
+        valid_fraction=0.0 if settings.valid_inputs else settings.valid_fraction,
+    )
+    return encode_chunks(
+        _chunks(readers, chunk_settings),
+        folder,
+        chunk_settings,
+        workers=workers,
+        total_bytes=_total([reader.total_bytes for reader in readers]),
+        progress=progress,
+    )
 
 
 def _chunks(readers: Sequence[TextReader], settings: ChunkSettings) -> Iterator[Chunk]:
