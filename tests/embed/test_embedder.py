@@ -1,4 +1,4 @@
-"""One line from sentences to vectors, the same in any company."""
+"""One line from sentences to vectors, the same in any batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sentences_of_words = st.lists(st.lists(words, max_size=9), min_size=1, max_size=
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sentences_of_words, st.integers(1, 9), st.randoms(use_true_random=False))
-def test_batch_size_order_and_company_never_change_a_vector(sentences, batch_size, random):
+def test_batch_size_order_and_batch_mates_never_change_a_vector(sentences, batch_size, random):
     alone = [CLIP.embed([sentence])[0] for sentence in sentences]
     order = list(range(len(sentences)))
     random.shuffle(order)
@@ -35,7 +35,7 @@ def test_batch_size_order_and_company_never_change_a_vector(sentences, batch_siz
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_one_thread_or_two_company_changes_no_bit(threads, golden_inputs):
+def test_with_one_thread_or_two_batch_mates_change_no_bit(threads, golden_inputs):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -82,7 +82,7 @@ def test_every_choice_of_layers_is_made_of_all_layers(tiny):
     assert worst(got, np.einsum("l,ltd->td", weights, everything[0])) < 1e-6
 
 
-def test_pooling_never_counts_padding_or_marks(tiny):
+def test_pooling_never_counts_padding_or_boundary_tokens(tiny):
     everything = tiny.embed(SENTENCES, layers="top")
     for name, make in {
         "mean": lambda a: a.mean(0),
@@ -117,9 +117,9 @@ def test_odd_input_is_no_accident(tiny):
         ({"sentences": [["a"], 7]}, "sentence 1: expected a string or a list of words, got int"),
         ({"layers": "bottom"}, "'bottom' is none of"),
         ({"layers": 3}, "the model has layers 0 to 2"),
-        ({"layers": [1.0, 2.0]}, "has 3 or 5 weights, got 2"),
-        ({"layers": ScalarMix(2)}, "for 2 layers, the model has 3"),
-        ({"layers": ScalarMix(3, layer_norm="batch")}, "depend on their company"),
+        ({"layers": [1.0, 2.0]}, "has 2 weights, but a mix of this model has 3 or 5"),
+        ({"layers": ScalarMix(2)}, "for 2 layers, but the model has 3"),
+        ({"layers": ScalarMix(3, layer_norm="batch")}, "depend on the other sentences of the batch"),
         ({"pooling": "sum"}, "'sum' is none of mean"),
         ({"batch_size": 0}, "at least 1"),
         ({"output": "jax"}, "none of 'numpy', 'torch'"),
@@ -131,7 +131,7 @@ def test_a_wrong_argument_is_one_clear_error(tiny, arguments, message):
         tiny.embed(**{"sentences": SENTENCES, **arguments})
 
 
-def test_an_unknown_language_is_told_at_once():
+def test_an_unknown_language_is_an_error_at_once():
     with pytest.raises(InputError, match="klingon"):
         pyelmo.load(GOLDEN / "allennlp-outputs" / "models" / "clip", language="klingon")
 
@@ -149,4 +149,4 @@ def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
             yield ["a"]
 
     next(embedder.stream(endless()))
-    assert len(taken) == 4  # of three tokens each, with the marks
+    assert len(taken) == 4  # of three tokens each, with boundary tokens

@@ -1,1 +1,1 @@
-"""Sentences to arrays: embedding text, and the files that hold the result."""
+"""Sentences -> arrays -> files."""

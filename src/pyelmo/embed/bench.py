@@ -1,6 +1,7 @@
-"""How fast a model embeds on this machine: words/s, the time of one sentence, memory, share of the arithmetic limit.
+"""Measure how fast a model embeds on this machine: words/s, latency, memory, and the share of the peak FLOP/s.
 
-Each precision is measured in a process of its own (`python -m pyelmo.embed.bench`), so that its peak memory is its own.
+Each precision is measured in a separate process (`python -m pyelmo.embed.bench`), so that their peak memory does not
+mix.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from pyelmo.text.lexicon import Lexicon
 log = logging.getLogger("pyelmo")
 
 SENTENCES = 512
-CALLS = 500  # of one sentence, for its 99th percentile; fewer where they would take long
+CALLS = 500  # calls with one sentence, for the 99th percentile; fewer if they take too long
 PRECISIONS: dict[str, tuple[Precision, ...]] = {"cpu": ("float32", "int8"), "cuda": ("float32", "bfloat16")}
-# Batch sizes (None: the default) and whether the words are new to the model.
+# Batch sizes (None: the default), and whether the word vectors are cleared first.
 RUNS: tuple[tuple[int | None, bool], ...] = ((None, True), (None, False), (32, False), (1, False))
 
 SIZES = {
@@ -44,14 +45,14 @@ SIZES = {
 
 
 def lstm_flops(config: ModelConfig) -> int:
-    """Multiplications and additions for one token in all layers and directions, those of the products alone."""
+    """Return the multiplications and additions of the LSTM's matrix products for one token, in all layers."""
     cells, size = config.lstm.cells, config.lstm.dim
     products = 4 * cells * (size + size) + (cells * size if config.lstm.projection else 0)
     return 2 * products * config.lstm.layers * config.directions
 
 
 def word_flops(config: ModelConfig) -> int:
-    """The same for one word that is encoded: every place of its convolutions, the highways and the projection."""
+    """Return the multiplications and additions for encoding one word: convolutions, highways and projection."""
     products = config.features * config.lstm.dim if config.project else 0
     if config.chars:
         chars = config.chars
@@ -61,20 +62,21 @@ def word_flops(config: ModelConfig) -> int:
 
 
 def random_model(size: str) -> Embedder:
-    """Weights of a new model, always the same ones: speed does not depend on training."""
+    """Return a model with seeded random weights. Its speed is that of a trained model."""
     torch.manual_seed(0)
     return Embedder(Pretrained(BiLM(SIZES[size]), Lexicon(Bytes()), "random", f"random, {size} size"))
 
 
 def standard_sentences(count: int = SENTENCES) -> list[list[str]]:
-    """The built-in text over and over, with made-up words in place of some, so that 3 in 10 words are distinct."""
+    """Return the built-in text, repeated with some words replaced, so that 3 in 10 words are distinct."""
     text = resources.files("pyelmo.embed").joinpath("bench_text.txt").read_text("utf-8")
-    choose = random.Random(0)
+    generator = random.Random(0)
 
     def vary(word: str) -> str:
-        if not re.fullmatch("[a-z]{4,}", word) or choose.random() < 0.4:
+        if not re.fullmatch("[a-z]{4,}", word) or generator.random() < 0.4:
             return word
-        return "".join(choose.choice("aeiou" if place % 2 else "bcdfghklmnprstvw") for place in range(len(word)))
+        letters = ("bcdfghklmnprstvw", "aeiou")  # in turn
+        return "".join(generator.choice(letters[position % 2]) for position in range(len(word)))
 
     lines = text.splitlines()
     once = [line.split() for line in lines]
@@ -91,14 +93,14 @@ def bench(
     seconds: float = 2.0,
     **files: Any,
 ) -> dict[str, Any]:
-    """Every precision of the device. `seconds` is how long a speed is measured at least, `files` go to `load`."""
+    """Measure every precision of a device, each speed for at least `seconds`. `files` are passed to `load`."""
     words = list(itertools.chain.from_iterable(sentences))
     if not words:
-        raise InputError("there are no words to measure with: give a text with a sentence a line")
+        raise InputError("the text has no words. Pass a text with one sentence per line")
     kind = device.split(":")[0]
     request = {"source": str(source), "sentences": sentences, "device": device, "threads": threads, "seconds": seconds}
-    found = {
-        precision: _in_own_process({**request, "precision": precision, "files": files})
+    results = {
+        precision: _measure_in_process({**request, "precision": precision, "files": files})
         for precision in PRECISIONS.get(kind, ("float32",))
     }
     return {
@@ -106,16 +108,16 @@ def bench(
         "words": len(words),
         "distinct_words": len(set(words)),
         "device": torch.cuda.get_device_name(device) if kind == "cuda" else device,
-        **next(iter(found.values()))["model"],
-        "precisions": {precision: facts["measured"] for precision, facts in found.items()},
+        **next(iter(results.values()))["model"],
+        "precisions": {precision: facts["measured"] for precision, facts in results.items()},
     }
 
 
-def _in_own_process(request: dict[str, Any]) -> dict[str, Any]:
+def _measure_in_process(request: dict[str, Any]) -> dict[str, Any]:
     command = [sys.executable, "-m", "pyelmo.embed.bench"]
     run = subprocess.run(command, input=json.dumps(request), stdout=subprocess.PIPE, text=True)
     if run.returncode:
-        raise PyelmoError(f"{request['precision']}: the process that measured it ended with status {run.returncode}")
+        raise PyelmoError(f"{request['precision']}: the measuring process exited with status {run.returncode}")
     answer: dict[str, Any] = json.loads(run.stdout)
     if "error" in answer:
         raise InputError(answer["error"])
@@ -134,9 +136,9 @@ def _measure(
     start = time.perf_counter()
     model = load(source, device=device, precision=precision, threads=threads, **files)
     loaded = time.perf_counter() - start
-    torch.set_num_threads(model.threads)  # for the limit
+    torch.set_num_threads(model.threads)  # for the peak FLOP/s, which torch measures
     log.info("measuring %s: memory", precision)
-    for _ in model.stream(sentences):  # nothing is kept, and everything is warm afterwards
+    for _ in model.stream(sentences):  # results are dropped; afterwards all caches are warm
         pass
     memory = _peak_memory(model.device)
     limit = _arithmetic_limit(model.device, torch.bfloat16 if precision == "bfloat16" else torch.float32)
@@ -164,8 +166,8 @@ def _measure(
 
 
 def _speed(model: Embedder, sentences: list[list[str]], batch: int | None, new: bool, seconds: float) -> dict[str, Any]:
-    """Words a second over whole passes, and their arithmetic; padding is not counted."""
-    if batch == 1:  # slow, and enough for a median
+    """Return words per second over whole passes, and their FLOP/s without padding."""
+    if batch == 1:  # slow; fewer sentences are enough for a median
         sentences = sentences[::16]
     times: list[float] = []
     while not times or sum(times) < seconds:
@@ -176,7 +178,7 @@ def _speed(model: Embedder, sentences: list[list[str]], batch: int | None, new: 
         times.append(time.perf_counter() - start)
     words = sum(map(len, sentences))
     distinct = len(set(itertools.chain.from_iterable(sentences)))
-    flops = (words + 2 * len(sentences)) * lstm_flops(model.config)  # the two marks are tokens too
+    flops = (words + 2 * len(sentences)) * lstm_flops(model.config)  # the two boundary tokens count
     flops += (distinct + 2) * word_flops(model.config) if new else 0
     took = statistics.median(times)
     return {
@@ -188,7 +190,7 @@ def _speed(model: Embedder, sentences: list[list[str]], batch: int | None, new: 
 
 
 def _one_sentence(model: Embedder, sentences: list[list[str]], seconds: float) -> dict[str, float]:
-    """Milliseconds for one sentence of 20 words that the model knows."""
+    """Return the milliseconds for one sentence of 20 words whose vectors are cached."""
     sentence = list(itertools.islice(itertools.cycle(itertools.chain.from_iterable(sentences)), 20))
     model.embed([sentence])
     times: list[float] = []
@@ -205,13 +207,13 @@ def _one_sentence(model: Embedder, sentences: list[list[str]], seconds: float) -
 
 
 def _instructions(device: torch.device) -> str:
-    """Which of the compiled functions run here."""
+    """Return the instruction set of the compiled functions that run here."""
     number = compiled.instruction_set() if device.type == "cpu" else None
     return "torch's" if number is None else compiled.INSTRUCTION_SETS[number]
 
 
 def _arithmetic_limit(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a large matrix product: the best that the model's products can reach."""
+    """Return the FLOP/s of a large matrix product, the most that the products of a model can reach."""
     size = 8192 if device.type == "cuda" else 1024
     left, right = torch.randn(2, size, size, device=device, dtype=dtype)
     best = float("inf")
@@ -225,18 +227,18 @@ def _arithmetic_limit(device: torch.device, dtype: torch.dtype) -> float:
 
 
 def _peak_memory(device: torch.device) -> dict[str, float | None]:
-    """GB of this process, and of the GPU where there is one."""
-    found = {"peak_memory_gb": _peak_bytes()}
+    """Return the peak memory in GB, of this process and of its GPU."""
+    peaks = {"peak_memory_gb": _peak_bytes()}
     if device.type == "cuda":
-        found["peak_gpu_memory_gb"] = torch.cuda.max_memory_allocated(device)
-    return {name: None if peak is None else peak / 1e9 for name, peak in found.items()}
+        peaks["peak_gpu_memory_gb"] = torch.cuda.max_memory_allocated(device)
+    return {name: None if peak is None else peak / 1e9 for name, peak in peaks.items()}
 
 
 def _peak_bytes() -> int | None:
     status = Path("/proc/self/status")
-    if status.is_file():  # not getrusage: on Linux its peak is never below that of the process that started this one
-        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
-        return int(found[1]) * 1024 if found else None
+    if status.is_file():  # getrusage on Linux would include the peak of the parent process
+        match = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        return int(match[1]) * 1024 if match else None
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""Which layers, and how a sentence's tokens become one vector.
+"""Choose or mix layers, and pool the vectors of a sentence.
 
 L layers, B sentences, T tokens, D vector.
 """
@@ -20,14 +20,15 @@ POOLINGS = ("mean", "max", "first", "last")
 
 
 def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor], Tensor]:
-    """A function from all layers (L, B, T, D) to what was chosen: the same, or (B, T, D)."""
+    """Return a function from all layers (L, B, T, D) to the chosen ones: the same for "all", else (B, T, D)."""
     count = config.layers
     if isinstance(choice, ScalarMix):
         if choice.layers != count:
-            raise InputError(f"this mix is for {choice.layers} layers, the model has {count}")
+            raise InputError(f"the mix is for {choice.layers} layers, but the model has {count}")
         if choice.layer_norm == "batch":
             raise InputError(
-                "a mix with the batch's layer norm makes vectors depend on their company; use layer_norm='token'"
+                "a mix with layer_norm='batch' makes vectors depend on the other sentences of the batch; "
+                "use layer_norm='token'"
             )
         return lambda values: _on(choice, values.device)(values)
     if isinstance(choice, str):
@@ -50,7 +51,7 @@ def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Tenso
     weights = torch.tensor(mix_weights(choice))
     if len(weights) not in counts:
         wanted = " or ".join(map(str, counts))
-        raise InputError(f"a mix of this model has {wanted} weights, got {len(weights)}")
+        raise InputError(f"layers has {len(weights)} weights, but a mix of this model has {wanted}")
     return lambda values: weigh(weights.to(values, non_blocking=True), values)
 
 
@@ -62,7 +63,7 @@ def mix_weights(choice: Sequence[float]) -> list[float]:
 
 
 def _on(mix: ScalarMix, device: torch.device) -> ScalarMix:
-    """The mix itself where it is there already; the caller's own is never moved."""
+    """Return the mix on a device. A copy is moved, never the caller's own mix."""
     return mix if next(mix.parameters()).device == device else copy.deepcopy(mix).to(device)
 
 
@@ -72,7 +73,7 @@ def check_pooling(pooling: str | None) -> None:
 
 
 def pool(values: Tensor, pooling: str | None) -> Tensor:
-    """(.., T, D) -> (.., D); zeros where there is no token."""
+    """Reduce (.., T, D) to (.., D). The result of a sentence without tokens is zero."""
     if pooling is None:
         return values
     if values.shape[-2] == 0:

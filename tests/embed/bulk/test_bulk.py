@@ -99,7 +99,7 @@ def test_ray_without_the_extra_names_it(tmp_path, text, model, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_parquet_without_pyarrow_is_told_before_any_work(tmp_path, text, model, monkeypatch):
+def test_parquet_without_pyarrow_is_an_error_before_any_work(tmp_path, text, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match=r"pyelmo\[parquet\]"):
         embed_corpus([text], tmp_path / "out", model=model)
@@ -261,7 +261,7 @@ def test_workers_end_with_a_parent_that_is_killed_and_the_job_can_be_resumed(tmp
 
 
 @proc
-def test_a_job_that_is_told_to_end_says_what_is_kept(tmp_path, model):
+def test_a_job_that_is_terminated_says_what_is_kept(tmp_path, model):
     with running(tmp_path, model) as (process, workers):
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
@@ -386,7 +386,7 @@ def test_a_word_table_goes_to_another_process(tmp_path, kind):
     other.load(tmp_path / "words")
     assert (len(other), engine.encoded) == (3, 0)
     rows, values = other.look_up([['q"\n', "new", "강"]])
-    assert engine.encoded == 3  # the two marks and a new word
+    assert engine.encoded == 3  # the two boundary tokens and a new word
     fresh = WordTable(Letters(kind), lexicon, 8)
     want, encoded = fresh.look_up([['q"\n', "new", "강"]])
     np.testing.assert_array_equal(np.asarray(values)[rows], np.asarray(encoded)[want])

@@ -36,7 +36,7 @@ def run(
     layers: LayerChoice = "all",
     dtype: str = "float32",
 ) -> list[np.ndarray]:
-    """Vectors with the marks', of sentences given longest first."""
+    """Return vectors with those of the boundary tokens, for sentences given longest first."""
     table = WordTable(engine, lexicon)
     lengths = np.array([len(sentence) + 2 for sentence in sentences])
     rows, vectors = table.look_up(sentences)
@@ -62,7 +62,7 @@ def test_on_a_cpu_it_gives_what_embed_gives(tiny, layers):
         assert worst(got, vectors) <= 2e-3
 
 
-def test_on_a_cpu_company_changes_no_bit(tiny):
+def test_on_a_cpu_batch_mates_change_no_bit(tiny):
     engine = TorchEngine(tiny.bilm)
     sentences = text(40)
     for sentence, together in zip(sentences, run(engine, tiny.lexicon, sentences), strict=True):
@@ -115,7 +115,7 @@ def test_each_precision_comes_as_near_as_its_tolerance(device, precision, layers
 
 
 @pytest.mark.parametrize("device", DEVICES[1:])
-def test_on_a_gpu_company_changes_a_vector_by_rounding_alone(device):
+def test_on_a_gpu_batch_mates_change_a_vector_by_rounding_only(device):
     embedder, sentences = make_embedder(WIDE), text(200)
     engine = TorchEngine(embedder.bilm, device)
     together = run(engine, embedder.lexicon, sentences)

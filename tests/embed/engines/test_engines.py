@@ -219,7 +219,7 @@ def test_settings_that_cannot_be_are_refused(options, message):
         Embedder(model_of(TINY), **options)
 
 
-def test_a_missing_fast_path_is_told_once(monkeypatch, caplog):
+def test_a_missing_fast_path_is_logged_once(monkeypatch, caplog):
     monkeypatch.setattr(compiled, "library", lambda: None)
     monkeypatch.delenv("PYELMO_CPU", raising=False)
     compiled.instruction_set.cache_clear()

@@ -51,7 +51,41 @@ def embed_corpus(
     force: bool = False,
     **settings: Any,
 ) -> BulkResult:
-    """Embed files of sentences into the folder `output`, or resume a run that was stopped."""
+    """Embed files of sentences into a folder of parts, or resume a run that was stopped.
+
+    A run that is killed loses only unfinished parts: the same call writes the parts that are missing, so that every
+    sentence is in the folder exactly once. The number of workers does not change a byte.
+
+    Args:
+        inputs: Text files with one sentence per line, and Parquet files.
+        output: The folder to write.
+        model: A folder or a file of a model, the name of a bundled model, or a Hub id.
+        column: The column of Parquet files, with strings or lists of words (default: the first of "tokens", "sentence"
+            and "text" that exists).
+        part_sentences: Sentences per part.
+        workers: Processes that write parts. Each loads the model, and by default computes on one thread.
+        runner: "processes", or "ray" to run the workers on Ray.
+        progress: Show a progress bar on stderr.
+        force: Delete the parts of another job in the folder.
+        settings: All fields of `EmbedSettings`: options, vocab, language, tokenised, layers, pooling, keep_boundaries,
+            format ("parquet", "hdf5", "npz" or "jsonl"), float16, precision, device, batch_size, threads.
+
+    Returns:
+        The numbers of `sentences` and `parts` in the folder, and of `new_parts` that this run wrote.
+
+    Raises:
+        InputError: An argument or an input file cannot be used.
+        NotFoundError: There is no such model or input file.
+        OutputError: The folder holds something else, or cannot be written.
+
+    Example:
+        >>> import pathlib, pyelmo, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = pathlib.Path(folder, "text.txt")
+        ...     _ = text.write_text("A bank account.\\nThe river\\n")
+        ...     pyelmo.embed_corpus([text], f"{folder}/vectors", model="en", format="npz", part_sentences=1)
+        BulkResult(sentences=2, parts=2, new_parts=2)
+    """
     if isinstance(inputs, (str, Path)):
         raise InputError(f"inputs is the single name {str(inputs)!r}; pass a list of files, even for one file")
     job = BulkJob(

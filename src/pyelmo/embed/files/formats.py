@@ -1,14 +1,14 @@
-"""The formats of embeddings files, each written and read in one place.
+"""The formats of embeddings files: how each is written and read.
 
-L layers, T tokens, D dimensions. An array is (L, T, D), (T, D) for one layer, and (L, D) or (D,) when pooled.
+L layers, T tokens, D vector. An array is (L, T, D), or (T, D) for one layer; if pooled, (L, D) or (D,).
 
-    hdf5     What `allennlp elmo` wrote: dataset "0", "1", ... for each line, and dataset "sentence_to_index", shape
+    hdf5     The layout of `allennlp elmo`: dataset "0", "1", ... for each line, and dataset "sentence_to_index", shape
              (1,), a string of JSON {sentence: "index"}, where a repeated sentence keeps its last index. No tokens.
     npz      Entry "0", "1", ... for each sentence, and entry "sentences", the bytes (uint8) of a JSON list of
              {"sentence": ..., "tokens": [...]}: json.loads(bytes(numpy.load(path)["sentences"])).
     parquet  One row for each sentence: index, sentence, tokens, and a column for each layer ("vectors" for one layer)
-             of lists of D floats. Lone surrogates, which UTF-8 cannot hold, are stored as U+FFFD.
-    jsonl    One line for each sentence: {"index", "sentence", "tokens", "shape", "vectors"}; also to standard output.
+             of lists of D floats. Lone surrogates, which UTF-8 cannot encode, are stored as U+FFFD.
+    jsonl    One line for each sentence: {"index", "sentence", "tokens", "shape", "vectors"}.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import numpy as np
 from pyelmo.errors import InputError, missing_extra
 from pyelmo.hdf5 import Hdf5Writer
 
-ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group is held in memory until it is full
+ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group stays in memory until it is full
 ROW_GROUP_ROWS = 10_000
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What every array of a file has in common."""
+    """What all arrays of a file have in common."""
 
     columns: list[str]
     stacked: bool  # the first axis is L
@@ -46,22 +46,25 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.dim < 1 or not self.columns:
-            raise InputError(f"embeddings need a layer and a dimension, not {len(self.columns)} and {self.dim}.")
+            raise InputError(f"embeddings need a layer and a dimension, got {len(self.columns)} and {self.dim}.")
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        wanted = self._axes()
-        return len(shape) == len(wanted) and all(w in (size, "T") for w, size in zip(wanted, shape, strict=True))
+        axes = self._axes()
+        return len(shape) == len(axes) and all(axis in (size, "T") for axis, size in zip(axes, shape, strict=True))
 
     def __str__(self) -> str:
-        return f"({', '.join(map(str, self._axes()))}{',' * (len(self._axes()) == 1)})"
+        axes = ", ".join(map(str, self._axes()))
+        return f"({axes})" if len(self._axes()) > 1 else f"({axes},)"
 
     def _axes(self) -> list[int | str]:
-        return [len(self.columns)] * self.stacked + ["T"] * (not self.pooled) + [self.dim]
+        layers: list[int | str] = [len(self.columns)] if self.stacked else []
+        tokens: list[int | str] = [] if self.pooled else ["T"]
+        return [*layers, *tokens, self.dim]
 
 
 @dataclass(frozen=True, eq=False)
 class StoredSentence:
-    """One sentence of an embeddings file; `sentence` and `tokens` are None where the file does not hold them."""
+    """One sentence of an embeddings file. `sentence` and `tokens` are None if the file does not hold them."""
 
     index: int
     sentence: str | None
@@ -70,7 +73,7 @@ class StoredSentence:
 
 
 class Sink(Protocol):
-    """One format: takes arrays, then either finishes the file or lets go of it."""
+    """Writes one format. After the last array either `finish` or `abandon` is called."""
 
     def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None: ...
     def finish(self) -> None: ...
@@ -131,19 +134,19 @@ class NpzSink:
             self._zip.close()
 
     def _entry(self, name: str) -> IO[bytes]:
-        # A ZipInfo of our own has a fixed date, so the same embeddings give the same bytes.
+        # The default ZipInfo has a fixed date, so the same embeddings give the same bytes.
         return self._zip.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
 
 
 def _read_npz(path: Path) -> Iterator[StoredSentence]:
-    # Not through numpy.load, which looks each name up in a list: a million sentences would take their square.
+    # Without numpy.load, which searches a list for each name: its time grows with the square of the sentences.
     with zipfile.ZipFile(path) as file:
 
         def array(name: str) -> np.ndarray:
             with file.open(f"{name}.npy") as entry:
                 return np.lib.format.read_array(entry, allow_pickle=False)
 
-        first = file.namelist()[0].removesuffix(".npy")  # the number of a sentence, or "sentences" where there is none
+        first = file.namelist()[0].removesuffix(".npy")  # the first sentence's number, or "sentences" if there are none
         for index, text in enumerate(json.loads(bytes(array("sentences"))), int(first) if first.isdecimal() else 0):
             yield StoredSentence(index, text["sentence"], text["tokens"], array(str(index)))
 
@@ -166,7 +169,7 @@ class ParquetSink:
         )
 
     def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
-        # A copy, because the caller's array may be a view that keeps a whole batch alive.
+        # A copy, because the caller's array may be a view that keeps a whole batch in memory.
         self._rows.append((index, _storable(sentence), [_storable(token) for token in tokens], array.copy()))
         self._bytes += array.nbytes
         if self._bytes >= ROW_GROUP_BYTES or len(self._rows) >= ROW_GROUP_ROWS:
@@ -179,12 +182,13 @@ class ParquetSink:
         self._file.close()
 
     def abandon(self) -> None:
-        self._writer.is_open = False  # else it tries to write its footer once more when it is collected
+        self._writer.is_open = False  # otherwise it writes its footer when it is garbage-collected
         self._file.close()
 
     def _flush(self) -> None:
         indexes, sentences, tokens, arrays = zip(*self._rows, strict=True)
-        texts = [self._pa.array(t, self._schema.types[i]) for i, t in enumerate((indexes, sentences, tokens))]
+        types = self._schema.types[:3]
+        texts = [self._pa.array(values, type) for values, type in zip((indexes, sentences, tokens), types, strict=True)]
         layers = zip(*arrays, strict=True) if self._layout.stacked else [arrays]
         columns = texts + [self._vectors(layer) for layer in layers]
         self._writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema))
@@ -211,7 +215,7 @@ def _read_parquet(path: Path) -> Iterator[StoredSentence]:
 
 
 def _numpy(values: Any) -> np.ndarray:
-    """Floats as (D,), or lists of D floats as (T, D)."""
+    """Return floats as (D,), and lists of D floats as (T, D)."""
     if hasattr(values.type, "list_size"):
         flat: np.ndarray = values.flatten().to_numpy(zero_copy_only=False)
         return flat.reshape(len(values), values.type.list_size)
@@ -244,7 +248,7 @@ class JsonlSink:
 
     def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
         if not np.isfinite(array).all():
-            raise InputError(f"sentence {index} has a vector with NaN or infinity, which JSON cannot hold. Use hdf5.")
+            raise InputError(f"sentence {index}: a vector has NaN or infinity, which JSON cannot represent. Use hdf5.")
         fields = {"index": index, "sentence": sentence, "tokens": tokens, "shape": array.shape}
         self._stream.write(f'{json.dumps(fields)[:-1]}, "vectors": {_json_numbers(array)}}}\n')
 
@@ -267,10 +271,10 @@ def _read_jsonl(path: Path) -> Iterator[StoredSentence]:
 
 
 def _json_numbers(array: np.ndarray) -> str:
-    """Nested lists with just the digits that give the same number back: 40 % shorter than json.dumps, and faster."""
+    """Return nested lists with as few digits as restore the same numbers: 40 % shorter than json.dumps, and faster."""
     if array.ndim > 1:
         return f"[{','.join(map(_json_numbers, array))}]"
-    number = "%#.9g" if array.dtype == np.float32 else "%#.5g"  # the # keeps the point: no 0 among the 0.0s
+    number = "%#.9g" if array.dtype == np.float32 else "%#.5g"  # the # keeps the decimal point, so that all are floats
     return f"[{','.join([number] * len(array)) % tuple(array.tolist())}]"
 
 

@@ -1,7 +1,7 @@
-"""Embeddings files: one array for each sentence, written as it comes, read back in order.
+"""Embeddings files: write one array for each sentence, and read them back in order.
 
-L layers, T tokens, D dimensions. An array is (L, T, D), (T, D) for one layer, and (L, D) or (D,) when pooled.
-The formats themselves are in store_formats.py.
+L layers, T tokens, D vector. An array is (L, T, D), or (T, D) for one layer; if pooled, (L, D) or (D,). The formats
+themselves are in formats.py.
 """
 
 from __future__ import annotations
@@ -32,23 +32,25 @@ from pyelmo.files import atomic_path
 FORMATS = ("hdf5", "npz", "parquet", "jsonl")
 SUFFIXES = {".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".jsonl": "jsonl"}
 STDOUT = "-"
-# What a bulk job says about its folder. Readers of a folder of Parquet files leave out names that begin so.
+# The description of a bulk job's folder. Programs that read folders of Parquet files skip names that begin with _.
 JOB = "_job.json"
 
 
-def format_of(path: str | Path, given: str | None) -> str:
-    """The format asked for, else the one that the suffix of `path` tells; standard output is jsonl."""
-    if given is not None:
-        if given not in FORMATS:
-            raise InputError(f"format {given!r} is none of {', '.join(FORMATS)}.")
-        return given
+def format_of(path: str | Path, format: str | None) -> str:
+    """Return `format` if it is given, else the format for the suffix of `path`. Standard output gets jsonl."""
+    if format is not None:
+        if format not in FORMATS:
+            raise InputError(f"format {format!r} is none of {', '.join(FORMATS)}.")
+        return format
     if str(path) == STDOUT:
         return "jsonl"
     try:
         return SUFFIXES[Path(path).suffix.lower()]
     except KeyError:
         known = ", ".join(SUFFIXES)
-        raise InputError(f"{path}: the name ends in none of {known}. Pass --format {'|'.join(FORMATS)}.") from None
+        raise InputError(
+            f"{path}: the name ends in none of {known}. Choose such a name, or pass --format {'|'.join(FORMATS)}."
+        ) from None
 
 
 @contextlib.contextmanager
@@ -63,13 +65,11 @@ def open_writer(
     float16: bool = False,
     first: int = 0,
 ) -> Iterator[EmbeddingsWriter]:
-    """Write one array for each sentence; the file appears when the block ends well, else nothing changes.
+    """Open a file for one array per sentence. It gets its name when the block succeeds; otherwise nothing changes.
 
-    layers: names of the arrays' first axis (Parquet's columns), or None for arrays of one layer without that axis.
-    pooled: the arrays have no token axis.
-    first: the number of the first sentence.
-
-    The path "-" is standard output, where the block ends quietly when its reader goes away.
+    `layers` are the names of the first axis (the columns of Parquet), or None for arrays of one layer without that
+    axis. `pooled` arrays have no token axis. Sentences are numbered from `first` on. The path "-" is standard output;
+    if its reader closes the pipe, the block ends without an error.
     """
     columns = list(layers) if layers is not None else ["vectors"]
     layout = Layout(columns=columns, stacked=layers is not None, pooled=pooled, dim=dim, float16=float16)
@@ -78,7 +78,7 @@ def open_writer(
         _check_columns(layers or [])
     if str(path) == STDOUT:
         if format != "jsonl":
-            raise InputError(f"{format} cannot go to standard output. Name a file, or pass --format jsonl.")
+            raise InputError(f"{format} cannot be written to standard output. Name a file, or pass --format jsonl.")
         with _standard_output(layout, first) as writer:
             yield writer
         return
@@ -95,7 +95,7 @@ def open_writer(
 
 
 def check_format(format: str, *, float16: bool) -> None:
-    """Refuse before any work what cannot be written here."""
+    """Raise an error, before any work, if this machine cannot write a format."""
     if format == "parquet":
         pyarrow_parquet()
         if float16 and not parquet_takes_float16():
@@ -105,7 +105,7 @@ def check_format(format: str, *, float16: bool) -> None:
 def _check_columns(layers: Sequence[str]) -> None:
     taken = ["index", "sentence", "tokens", "vectors", *layers]
     if len(set(taken)) < len(taken):
-        raise InputError(f"Parquet needs a column name of its own for each layer, not {', '.join(layers)}.")
+        raise InputError(f"Parquet needs a different column name for each layer, got {', '.join(layers)}.")
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ def _standard_output(layout: Layout, first: int) -> Iterator[EmbeddingsWriter]:
         yield writer
         writer.finish()
     except OutputError as error:
-        # Python flushes standard output once more at its exit: let that go nowhere, instead of failing again.
+        # Python flushes standard output again when it exits: redirect it to os.devnull, so that this cannot fail.
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         if error is writer.failure and isinstance(error.__cause__, BrokenPipeError):
@@ -124,7 +124,7 @@ def _standard_output(layout: Layout, first: int) -> Iterator[EmbeddingsWriter]:
 
 
 class EmbeddingsWriter:
-    """Takes the sentences of one file in input order; `count` is how many it has taken."""
+    """Writes the sentences of one file in input order; `count` is how many it has written."""
 
     def __init__(self, sink: Sink, layout: Layout, name: str, first: int = 0) -> None:
         self.count = 0
@@ -148,7 +148,7 @@ class EmbeddingsWriter:
             self._sink.finish()
 
     def abandon(self) -> None:
-        # The first error is the one to report; what closing a broken file adds to it does not matter.
+        # The first error is reported; errors from closing an incomplete file add nothing.
         with contextlib.suppress(Exception):
             self._sink.abandon()
 
@@ -160,14 +160,14 @@ class EmbeddingsWriter:
             stored = np.ascontiguousarray(array, dtype=self._dtype)
         if self._layout.float16 and np.isinf(stored).any():
             raise InputError(
-                f"{self._name}: sentence {index} holds a value of {np.abs(array).max():.3g}, too large for float16. "
+                f"{self._name}: sentence {index} has the value {np.abs(array).max():.3g}, too large for float16. "
                 "Store float32."
             )
         return stored
 
     @contextlib.contextmanager
     def _no_gaps(self) -> Iterator[None]:
-        """Remember a failure: a file that misses a sentence must not appear, even if the caller goes on."""
+        """Remember a failure, so that a file without one of its sentences is never finished."""
         try:
             yield
         except (OSError, RuntimeError) as error:  # h5py raises RuntimeError too
@@ -181,14 +181,36 @@ class EmbeddingsWriter:
 
 
 def part_name(number: int, format: str) -> str:
-    """The name of one file of a bulk job's folder."""
+    """Return the file name of a part of a bulk job."""
     return f"part-{number:05d}.{format}"
 
 
 def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
-    """The sentences of an embeddings file in order, one in memory at a time; the format is told from the content.
+    """Read the sentences of an embeddings file, or of a folder that `embed_corpus` wrote, in order.
 
-    A folder that a bulk job wrote is read part after part.
+    One sentence is in memory at a time. The format is detected from the content.
+
+    Args:
+        path: A file that `elmo embed` wrote, or a folder of parts.
+
+    Returns:
+        An iterator over sentences with `index` (the number of the sentence), `sentence` and `tokens` (None if the file
+        does not hold them) and `vectors`: (L, T, D) for all layers, (T, D) for one layer; without T if pooled.
+
+    Raises:
+        NotFoundError: There is no such file.
+        FormatError: The file is damaged, or parts of the folder are missing.
+
+    Example:
+        >>> import pathlib, pyelmo, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = pathlib.Path(folder, "text.txt")
+        ...     _ = text.write_text("A bank account.\\nThe river\\n")
+        ...     _ = pyelmo.embed_corpus([text], f"{folder}/vectors", model="en", layers="top", format="hdf5")
+        ...     for row in pyelmo.read_embeddings(f"{folder}/vectors"):
+        ...         print(row.index, row.sentence, row.vectors.shape)
+        0 A bank account. (4, 768)
+        1 The river (2, 768)
     """
     path = Path(path)
     if path.is_dir():
@@ -206,12 +228,12 @@ def _read_folder(folder: Path) -> Iterator[StoredSentence]:
         job = json.loads((folder / JOB).read_text(encoding="utf-8"))
         parts = [folder / part_name(number, job["format"]) for number in range(job["parts"])]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{folder}: holds no embeddings: no {JOB} in it that can be read.") from error
+        raise FormatError(f"{folder}: is not a folder of embeddings (no readable {JOB}).") from error
     missing = [part.name for part in parts if not part.is_file()]
     if missing:
         raise FormatError(
             f"{folder}: {len(missing)} of {len(parts)} parts are missing, the first is {missing[0]}. Run the command "
-            "that wrote it once more: it goes on with those."
+            "that wrote the folder again to resume."
         )
     return chain.from_iterable(map(read_embeddings, parts))
 
@@ -221,7 +243,7 @@ def _read(path: Path, format: str) -> Iterator[StoredSentence]:
         yield from READERS[format](path)
     except PyelmoError:
         raise
-    except Exception as error:  # every library has its own for a file that is cut short or holds something else
+    except Exception as error:  # each library raises its own errors for a damaged file
         raise FormatError(
-            f"{path}: cannot be read as embeddings ({format}): {type(error).__name__}: {error}. Is it whole?"
+            f"{path}: cannot be read as embeddings ({format}): {type(error).__name__}: {error}. Is the file complete?"
         ) from error
