@@ -1,4 +1,8 @@
-"""pyelmo: ELMo, deep contextualized word representations (Peters et al. 2018), as current software."""
+"""pyelmo: ELMo, deep contextualized word representations (Peters et al. 2018), as current software.
+
+The names in `__all__` are the public API. Each is imported at its first use, so that `import pyelmo` and `elmo --help`
+do not wait for torch.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyelmo.version import __version__ as __version__
 
-# Names are imported when first used, so that `import pyelmo` and `elmo --help` load no torch.
-_WHERE = {
-    "load": "pyelmo.embed.embedder",
-    "Embedder": "pyelmo.embed.embedder",
-    "embed_corpus": "pyelmo.embed.bulk.run",
-    "read_embeddings": "pyelmo.embed.files.store",
-    "BiLM": "pyelmo.model.bilm",
-    "Elmo": "pyelmo.model.elmo",
-    "ScalarMix": "pyelmo.model.scalar_mix",
-    "ModelConfig": "pyelmo.config",
-    "Vocabulary": "pyelmo.text.vocabulary",
-    "PyelmoError": "pyelmo.errors",
-}
-
-__all__ = [
-    "BiLM",
-    "Elmo",
-    "Embedder",
-    "ModelConfig",
-    "PyelmoError",
-    "ScalarMix",
-    "Vocabulary",
-    "embed_corpus",
-    "load",
-    "read_embeddings",
-]
-
 if TYPE_CHECKING:
+    from pyelmo import encoders, neighbours, tasks
     from pyelmo.config import ModelConfig
     from pyelmo.embed.bulk.run import embed_corpus
     from pyelmo.embed.embedder import Embedder, load
@@ -45,14 +23,43 @@ if TYPE_CHECKING:
     from pyelmo.model.scalar_mix import ScalarMix
     from pyelmo.text.vocabulary import Vocabulary
 
+__all__ = [
+    "BiLM",
+    "Elmo",
+    "Embedder",
+    "ModelConfig",
+    "PyelmoError",
+    "ScalarMix",
+    "Vocabulary",
+    "embed_corpus",
+    "encoders",
+    "load",
+    "neighbours",
+    "read_embeddings",
+    "tasks",
+]
+
+_MODULES = {
+    "BiLM": "pyelmo.model.bilm",
+    "Elmo": "pyelmo.model.elmo",
+    "Embedder": "pyelmo.embed.embedder",
+    "ModelConfig": "pyelmo.config",
+    "PyelmoError": "pyelmo.errors",
+    "ScalarMix": "pyelmo.model.scalar_mix",
+    "Vocabulary": "pyelmo.text.vocabulary",
+    "embed_corpus": "pyelmo.embed.bulk.run",
+    "load": "pyelmo.embed.embedder",
+    "read_embeddings": "pyelmo.embed.files.store",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "tasks":
-        return importlib.import_module("pyelmo.tasks")
-    if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"pyelmo.{name}")
     raise AttributeError(f"module 'pyelmo' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_WHERE])
+    return sorted({*globals(), *__all__})

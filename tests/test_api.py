@@ -1,0 +1,107 @@
+"""The public API: it is listed, it is documented, and the examples of its docstrings run."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from task_support import plan
+
+import pyelmo
+from pyelmo.tasks.harness.run import train
+
+MODULES = [pyelmo, pyelmo.encoders, pyelmo.neighbours, pyelmo.tasks]
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+
+
+def objects() -> dict[str, object]:
+    """Every public function and class by its full name."""
+    named = {f"{module.__name__}.{name}": getattr(module, name) for module in MODULES for name in module.__all__}
+    return {name: value for name, value in named.items() if not inspect.ismodule(value)}
+
+
+def methods() -> dict[str, tuple[type, object]]:
+    """Every public method that a public class defines itself, by its full name."""
+    named: dict[str, tuple[type, object]] = {}
+    for name, kind in objects().items():
+        if inspect.isclass(kind):
+            for own, value in vars(kind).items():
+                function = getattr(value, "__func__", value)  # of a class method
+                if inspect.isfunction(function) and not own.startswith("_"):
+                    named[f"{name}.{own}"] = (kind, function)
+    return named
+
+
+def sections(value: object) -> set[str]:
+    return set(re.findall(r"^(Args|Attributes|Returns|Raises|Example):$", inspect.getdoc(value) or "", re.MULTILINE))
+
+
+def missing_sections(function: object) -> set[str]:
+    """Which of Args, Returns and Raises a function needs and does not have."""
+    signature = inspect.signature(function)
+    needed = {"Args"} if set(signature.parameters) - {"self", "cls"} else set()
+    if signature.return_annotation not in (None, "None"):
+        needed.add("Returns")
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    if any(isinstance(node, ast.Raise) and node.exc is not None for node in ast.walk(tree)):
+        needed.add("Raises")
+    return needed - sections(function)
+
+
+@pytest.mark.parametrize("name", objects())
+def test_every_public_name_is_documented_with_an_example(name):
+    value = objects()[name]
+    assert "Example" in sections(value)
+    if inspect.isclass(value):
+        takes_arguments = "__init__" in vars(value)
+        assert not takes_arguments or sections(value) & {"Args", "Attributes"}
+    else:
+        assert not missing_sections(value)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_public_method_is_documented_and_shown_in_an_example(name):
+    kind, function = methods()[name]
+    assert not missing_sections(function)
+    shown = f".{function.__name__}(" in inspect.getdoc(kind) or function.__name__ == "forward"  # called as the object
+    assert shown or "Example" in sections(function)
+
+
+@pytest.fixture(scope="session")
+def task_run(tmp_path_factory, ner_data) -> Path:
+    folder = tmp_path_factory.mktemp("api") / "names"
+    train(plan(ner_data), folder)
+    return folder
+
+
+@pytest.mark.parametrize("module", sorted({value.__module__ for value in objects().values()}))
+def test_the_examples_of_public_docstrings_run(module, task_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(
+        importlib.import_module(module), optionflags=doctest.ELLIPSIS, extraglobs={"task_run": str(task_run)}
+    )
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_the_page_of_the_api_lists_every_public_name(module):
+    match = re.search(rf"^## `{re.escape(module.__name__)}`\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S)
+    listed = re.findall(r"^\| `(\w+)", match[1], re.MULTILINE)
+    assert sorted(listed) == sorted(module.__all__)
+
+
+def test_the_page_of_the_api_lists_every_method_of_an_embedder():
+    match = re.search(r"^## Methods of `Embedder`\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S)
+    listed = re.findall(r"^\| `(\w+)\(", match[1], re.MULTILINE)
+    assert sorted(listed) == sorted(name.removeprefix("pyelmo.Embedder.") for name in methods() if "Embedder." in name)
+
+
+def test_dir_shows_every_public_name():
+    assert set(pyelmo.__all__) <= set(dir(pyelmo))
