@@ -90,16 +90,40 @@ class LstmConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """A biLM: token input (characters, words or both), LSTMs in one or two directions, and an optional softmax."""
+    """The sizes of a biLM: token input (characters, words or both), LSTMs in one or two directions, and a softmax.
+
+    The default is the model of the paper, without its softmax.
+
+    Args:
+        chars: The character CNN, or None for a model that reads words only.
+        words: The word embedding, or None for a model that reads characters only.
+        project: Whether a linear layer maps the token features to the size of the LSTM.
+        lstm: The LSTM layers.
+        bidirectional: Whether there is a backward direction.
+        softmax: The number of words that the model predicts; None without a softmax.
+        softmax_shares_words: Whether the softmax uses the weights of the word embedding.
+        softmax_cutoffs: The cutoffs of an adaptive softmax: words beyond each cutoff have smaller vectors.
+
+    Raises:
+        ConfigError: The settings do not fit together.
+
+    Example:
+        >>> import pyelmo
+        >>> config = pyelmo.ModelConfig()
+        >>> config.layers, config.dim
+        (3, 1024)
+        >>> pyelmo.load("en").config.lstm.cells
+        1152
+    """
 
     chars: CharConfig | None = CharConfig()
     words: WordConfig | None = None
-    project: bool = True  # a linear layer from the token features to the size of the LSTM
+    project: bool = True
     lstm: LstmConfig = LstmConfig()
     bidirectional: bool = True
-    softmax: int | None = None  # size of the softmax vocabulary; None if the model has no softmax
-    softmax_shares_words: bool = False  # the softmax uses the embedding table as its weights
-    softmax_cutoffs: tuple[int, ...] = ()  # adaptive softmax: words after each cutoff have smaller vectors
+    softmax: int | None = None
+    softmax_shares_words: bool = False
+    softmax_cutoffs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self.chars is not None or self.words is not None, "the model needs chars or words as input")

@@ -19,7 +19,16 @@ GPU_FULL = 75  # exit status of a command that ran out of GPU memory; it may suc
 
 
 class PyelmoError(Exception):
-    """The base class of all exceptions of pyelmo."""
+    """The base class of all errors that pyelmo raises on purpose.
+
+    Example:
+        >>> import pyelmo
+        >>> try:
+        ...     pyelmo.load("no-such-model")
+        ... except pyelmo.PyelmoError as error:
+        ...     print(type(error).__name__)
+        NotFoundError
+    """
 
 
 class InputError(PyelmoError, ValueError):

@@ -70,6 +70,14 @@ class NamedEncoder:
     Attributes:
         name: The name shown in tables and reports.
         facts: What identifies the model: its name, the checksums of its files, and the precision.
+
+    Example:
+        >>> from pyelmo.encoders import open_encoder
+        >>> encoder = open_encoder("en")
+        >>> encoder.name, encoder.facts["precision"]
+        ('en', 'float32')
+        >>> [vectors.shape for vectors in encoder.embed_own_tokens([["A", "bank", "account"]])]
+        [(3, 3, 768)]
     """
 
     def __init__(self, name: str, facts: dict[str, Any], read: Callable[[], LoadedEncoder]) -> None:

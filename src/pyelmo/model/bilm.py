@@ -100,12 +100,38 @@ class BiLM(nn.Module):
             self.share_softmax()
 
     def share_softmax(self) -> None:
-        """Make the weights of the softmax and the word embedding one parameter, if the config says so."""
+        """Make the weights of the softmax and the word embedding one parameter, if the config says so.
+
+        Example:
+            >>> from pyelmo import BiLM, ModelConfig
+            >>> from pyelmo.config import LstmConfig, WordConfig
+            >>> sizes = LstmConfig(cells=16, projection=8)
+            >>> words = WordConfig(size=100, dim=8)
+            >>> bilm = BiLM(ModelConfig(words=words, chars=None, lstm=sizes, softmax=100, softmax_shares_words=True))
+            >>> bilm.share_softmax()  # the constructor has called it before
+            >>> bilm.softmax.weight is bilm.words.weight
+            True
+        """
         if self.config.softmax_shares_words and isinstance(self.softmax, Softmax) and self.words is not None:
             self.softmax.weight = self.words.weight
 
     def encode_words(self, chars: Tensor | None, words: Tensor | None) -> Tensor:  # (U, C), (U,) -> (U, P)
-        """Return the token layer x_k: the vectors of words without their context."""
+        """Return the token layer x_k: the vectors of words without their context.
+
+        Args:
+            chars: Symbol ids (U, C), for a model that reads characters.
+            words: Word ids (U,), for a model that reads words.
+
+        Returns:
+            The word vectors (U, P).
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> batch = model.batch([["A", "bank"]])  # 4 distinct words with the boundary tokens
+            >>> model.bilm.encode_words(batch.chars, batch.words).shape
+            torch.Size([4, 384])
+        """
         ids = chars if words is None else words
         if ids is not None and not torch.is_grad_enabled():
             return self._encode_words(*(None if rows is None else pad_rows(rows) for rows in (chars, words)))[
@@ -125,9 +151,22 @@ class BiLM(nn.Module):
         return features if self.projection is None else self.projection(features)
 
     def contextualise(self, tokens: Tensor, mask: Tensor, state: State | None = None) -> Layers:
-        """Return all layers of token vectors (B, T, P).
+        """Return all layers of token vectors.
 
-        Every sentence starts from a zero state unless `state` has one; `mask` (B, T) is true for tokens.
+        Args:
+            tokens: Token vectors (B, T, P), with boundary tokens.
+            mask: True for tokens (B, T), which come before the padding.
+            state: The LSTM state to start from; by default zero.
+
+        Returns:
+            The layers (L + 1, B, T, N * P), their mask (B, T) and the LSTM state after the last token.
+
+        Example:
+            >>> import pyelmo, torch
+            >>> bilm = pyelmo.load("en").bilm
+            >>> layers = bilm.contextualise(torch.zeros(2, 5, 384), torch.ones(2, 5, dtype=torch.bool))
+            >>> layers.values.shape
+            torch.Size([3, 2, 5, 768])
         """
         rows = len(tokens)
         if rows % ROWS and not torch.is_grad_enabled():

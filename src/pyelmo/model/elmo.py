@@ -146,13 +146,38 @@ class Elmo(nn.Module):
         return self.mix(layers)
 
     def mix(self, layers: Layers) -> ElmoOutput:
-        """Mix layers that were computed before, for example cached ones; they include the boundary tokens."""
+        """Mix layers that were computed before, for example cached ones.
+
+        Args:
+            layers: The layers of a batch, with the boundary tokens.
+
+        Returns:
+            One tensor (B, T, D) for each mix, as from `forward`.
+
+        Example:
+            >>> import pyelmo
+            >>> embedder = pyelmo.load("en")
+            >>> elmo = embedder.elmo(dropout=0.0)
+            >>> layers = embedder.bilm(embedder.batch([["A", "bank", "account"]]))
+            >>> elmo.mix(layers).representations[0].shape
+            torch.Size([1, 3, 768])
+        """
         representations = self.mixes(layers.values, layers.mask, remove_boundaries=not self.keep_boundaries)
         mask = layers.mask if self.keep_boundaries else mask_without_boundaries(layers.mask)
         return ElmoOutput(representations, mask, layers.state)
 
     def penalty(self) -> Tensor:
-        """Return the L2 penalty on the layer weights of all mixes (), to be added to the task's loss."""
+        """Return the L2 penalty on the layer weights of all mixes, to be added to the task's loss.
+
+        Returns:
+            A scalar tensor.
+
+        Example:
+            >>> import pyelmo
+            >>> elmo = pyelmo.load("en").elmo(mixes=2, weights=[0.0, 1.0, 2.0], penalty_weight=0.1)
+            >>> float(elmo.penalty())  # 2 mixes * 0.1 * (0 + 1 + 4)
+            1.0
+        """
         return self.mixes.penalty()
 
 

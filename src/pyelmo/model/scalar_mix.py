@@ -91,7 +91,16 @@ class ScalarMix(nn.Module):
         return self.gamma * weigh(self.logits.softmax(0), values)
 
     def penalty(self) -> Tensor:
-        """Return lambda * |w|^2 to add to the task's loss; a large lambda pulls the mix to the mean of the layers."""
+        """Return lambda * |w|^2 to add to the task's loss; a large lambda pulls the mix to the mean of the layers.
+
+        Returns:
+            A scalar tensor.
+
+        Example:
+            >>> from pyelmo import ScalarMix
+            >>> float(ScalarMix(3, weights=[0.0, 1.0, 2.0], penalty_weight=0.5).penalty())
+            2.5
+        """
         return self.penalty_weight * self.logits.square().sum()
 
 

@@ -71,7 +71,14 @@ class Vocabulary:
         return self.ids.get(word, self.ids[self.unknown])
 
     def encode(self, words: Iterable[str]) -> npt.NDArray[np.int32]:
-        """Return the ids of words (N,)."""
+        """Return the ids of words; that of `unknown` for an out-of-vocabulary word.
+
+        Args:
+            words: N words.
+
+        Returns:
+            The ids (N,).
+        """
         unknown = self.ids[self.unknown]
         return np.fromiter((self.ids.get(word, unknown) for word in words), dtype=np.int32)
 
@@ -114,6 +121,11 @@ class Vocabulary:
         Raises:
             FormatError: The file is not UTF-8, a word occurs twice, or a special token is missing.
             FileNotFoundError: The file does not exist.
+
+        Example:
+            >>> import pathlib, pyelmo
+            >>> len(Vocabulary.load(pathlib.Path(pyelmo.__file__).parent / "models" / "en" / "vocab.txt"))
+            20000
         """
         try:
             text = Path(path).read_bytes().decode("utf-8")
@@ -131,7 +143,21 @@ class Vocabulary:
             raise FormatError(f"{path}: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Write a vocabulary file that `load` reads."""
+        """Write a vocabulary file that `load` reads.
+
+        Args:
+            path: The file to write.
+
+        Raises:
+            OutputError: The file cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Vocabulary(("<S>", "</S>", "<UNK>", "bank")).save(f"{folder}/vocab.txt")
+            ...     len(Vocabulary.load(f"{folder}/vocab.txt"))
+            4
+        """
         with atomic_path(path) as part:
             part.write_bytes("".join(f"{word}\n" for word in self.words).encode("utf-8"))
 
