@@ -39,6 +39,11 @@ class Neighbour:
         end: The character after the word.
         source: The file of the text.
         line: The line in this file, from 1.
+
+    Example:
+        >>> from pyelmo.neighbours import Neighbour
+        >>> Neighbour(0.9, "bank", "a bank account", 2, 6, "text.txt", 1).marked
+        'a *bank* account'
     """
 
     cosine: float
@@ -89,6 +94,20 @@ class Index:
     Attributes:
         path: The folder of the index.
         manifest: What the index holds: its model, layer, words, inputs and counts.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from pyelmo import neighbours
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "text.txt").write_text("He opened a bank account .")
+        >>> index = neighbours.build([folder / "text.txt"], folder / "index", model="en")
+        >>> words, position = index.find("my *account*")
+        >>> words, position
+        (['my', 'account'], 1)
+        >>> vectors = index.load_model().embed([words], layers="top")[0]
+        >>> [neighbour.word for neighbour in index.nearest(vectors[position], count=1)]
+        ['account']
     """
 
     def __init__(self, path: str | Path, *, verify: bool = True) -> None:

@@ -373,9 +373,9 @@ def test_an_interrupt_from_the_keyboard_leaves_nothing_behind(tmp_path, format):
     code = """
     import os, signal, threading
     path, format = sys.argv[1:]
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         with open_writer(path, format=format, dim=64) as writer:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
             while True:
                 writer.write("a", ["a"] * 3, np.ones((3, 64), np.float32))
     except KeyboardInterrupt:
