@@ -9,32 +9,25 @@ import pytest
 
 import pyelmo
 
-# CPU seconds: start-up is measured in a process of its own, against a bare Python.
-USED = "import os; t = os.times(); print(t.user + t.system)"
+# How long start-up takes is measured by benchmarks/speed/startup.py; here, what it imports.
+IMPORTED = "import sys; assert not {'torch', 'numpy'} & set(sys.modules); print(len(sys.modules))"
 
 
-def cpu_seconds(code: str) -> float:
-    runs = [
-        float(
-            subprocess.run([sys.executable, "-c", f"{code}\n{USED}"], capture_output=True, text=True, check=True).stdout
-        )
-        for _ in range(3)
-    ]
-    return min(runs)
+def imported_modules(code: str) -> int:
+    command = [sys.executable, "-c", f"{code}\n{IMPORTED}"]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_importing_loads_no_torch_and_is_quick():
-    code = "import pyelmo, sys; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
-    assert cpu_seconds(code) - cpu_seconds("") < 0.1
+def test_importing_loads_neither_torch_nor_much_else():
+    assert imported_modules("import pyelmo") - imported_modules("") < 60
 
 
-def test_help_loads_no_torch_and_is_quick():
+def test_help_loads_neither_torch_nor_much_else():
     code = (
-        "import contextlib, io, sys\nfrom pyelmo.cli import main\n"
+        "import contextlib, io\nfrom pyelmo.cli import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main(['--help'])\n"
-        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     )
-    assert cpu_seconds(code) < 0.3
+    assert imported_modules(code) - imported_modules("") < 200
 
 
 def test_every_public_name_is_there():
@@ -46,5 +39,7 @@ def test_every_public_name_is_there():
 
 def test_an_unknown_model_is_one_clear_error():
     for name in ("no-such-model", "de"):
-        with pytest.raises(pyelmo.PyelmoError, match=f"^{name}: no such file or folder, and no model .* \\(en, ko\\)$"):
+        with pytest.raises(
+            pyelmo.PyelmoError, match=f"^{name}: no such file or folder, and no bundled model .* \\(bundled: en, ko\\)$"
+        ):
             pyelmo.load(name)
