@@ -109,8 +109,8 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         if lock.is_locked:
-            # Before the release: whoever opened the old file then sees that it is gone, and does not lock it.
-            # Windows cannot remove an open file; there `release` does it.
+            # The file is removed before the release, so that a process that has opened it already notices the removal
+            # and does not lock it. Windows cannot remove an open file; on Windows `release` removes it.
             with contextlib.suppress(OSError):
                 path.unlink()
             lock.release()

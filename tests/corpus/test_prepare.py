@@ -45,14 +45,14 @@ def sentences_of(text: str, language: str = "en") -> list[list[str]]:
 # --- what it holds -------------------------------------------------------------------------------------------------
 
 
-def test_the_text_comes_back_in_its_order(text: Path, tmp_path: Path) -> None:
+def test_the_text_is_read_back_in_order(text: Path, tmp_path: Path) -> None:
     prepare(PrepareSettings(inputs=[text], language="en", valid_fraction=0), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
     assert read_back(corpus, "train") == sentences_of(text.read_text(encoding="utf-8"))
     assert read_back(corpus, "valid") == []
 
 
-def test_types_stand_by_falling_count_and_then_by_code_point(text: Path, tmp_path: Path) -> None:
+def test_types_are_sorted_by_falling_count_and_code_point(text: Path, tmp_path: Path) -> None:
     manifest = prepare(PrepareSettings(inputs=[text], language="en", vocab_size=50, valid_fraction=0), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
     counts = Counter(word for sentence in sentences_of(text.read_text(encoding="utf-8")) for word in sentence)

@@ -70,7 +70,7 @@ def one_epoch(stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     return parts[0], parts[1], parts[2], parts[3]
 
 
-def test_the_directions_read_and_predict_as_the_paper_has_it(corpus: Corpus) -> None:
+def test_the_directions_read_and_predict_as_in_the_paper(corpus: Corpus) -> None:
     stream = Stream(corpus, rows=1, steps=20, shuffle=False)
     sentence = next(corpus.sentences()).tolist()
     n = len(sentence)
@@ -93,7 +93,7 @@ def test_batches_have_their_shapes_and_types(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("independent", [False, True])
-def test_every_sentence_comes_once_in_an_epoch_up_to_the_remainder(corpus: Corpus, independent: bool) -> None:
+def test_an_epoch_contains_every_sentence_once_up_to_the_remainder(corpus: Corpus, independent: bool) -> None:
     expected = Counter(tuple(sentence.tolist()) for sentence in corpus.sentences())
     stream = Stream(corpus, rows=B, steps=T, independent=independent, seed=3)
     tokens = sum(map(len, corpus.shards()))
