@@ -178,7 +178,7 @@ def test_a_checkpoint_without_softmax_gets_one_and_adapts(corpus, tmp_path, clip
 
 
 @pytest.mark.parametrize("name", recipe_names("pretrain"))
-def test_every_recipe_in_the_box_parses(name):
+def test_every_bundled_recipe_parses(name):
     assert read_recipe(name).training.batch > 0
 
 
@@ -203,7 +203,7 @@ def test_the_paper_s_recipe_is_the_paper_s():
         (["training.lr=fast"], "training.lr: expected float, got 'fast'"),
         (["training.lr"], "write it as section.setting=value"),
         (["training.batch=0"], "must be positive"),
-        (["training.dropout=1.5"], "not between 0 and 1"),
+        (["training.dropout=1.5"], "must be at least 0 and below 1"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_error(changes, message):
@@ -279,7 +279,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(corpus, tm
 
     monkeypatch.setattr(Trainer, "_losses", poisoned)
     with pytest.raises(
-        DivergedError, match="not a number since step 7; stopped, the last good checkpoint is checkpoint-000000004"
+        DivergedError, match="NaN or infinite since step 7; stopped, the last good checkpoint is checkpoint-000000004"
     ):
         pretrain(corpus, tmp_path / "run", recipe())
     kept = load_file(checkpoint.latest(tmp_path / "run"))
@@ -303,5 +303,5 @@ def test_a_damaged_checkpoint_is_one_clear_error(corpus, tmp_path):
     pretrain(corpus, tmp_path / "run", recipe())
     path = checkpoint.latest(tmp_path / "run")
     path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(FormatError, match="not a whole checkpoint"):
+    with pytest.raises(FormatError, match="not a complete checkpoint"):
         pretrain(corpus, tmp_path / "run", recipe())

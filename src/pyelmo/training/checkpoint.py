@@ -1,9 +1,9 @@
-"""A run on disk: one safetensors file that holds everything, written in one step.
+"""The files of a training run. A checkpoint is one safetensors file, written in one step.
 
-run/checkpoint-000001200.safetensors   weights, optimiser, carried state; position and settings in its header
-run/recipe.json                        the resolved settings
-run/log.jsonl                          what was reported
-run/model/                             the model in pyelmo's own format
+run/checkpoint-000001200.safetensors   weights, optimiser state, LSTM state; position and settings in its header
+run/recipe.json                        the settings of the run
+run/log.jsonl                          losses, perplexities and notes
+run/model/                             the trained model in pyelmo's own format
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATTERN = "checkpoint-*.safetensors"
 
 @dataclass(frozen=True)
 class RunPosition:
-    """Where a run stands."""
+    """The progress of a run; `streams` is the position in the corpus."""
 
     step: int
     words: int
@@ -36,13 +36,13 @@ class RunPosition:
 
 
 def save(folder: Path, trainer: Trainer, position: RunPosition) -> None:
-    """Write a checkpoint and drop older ones. All processes call it; the first one writes."""
+    """Write a checkpoint and delete older ones. All processes must call this; the first one writes."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     tensors = {f"model/{name}": parameter.detach() for name, parameter in trainer.bilm.named_parameters()}
     tensors |= {f"optimiser/{name}": tensor for name, tensor in trainer.optimiser.state.items()}
-    if trainer.state is not None:  # rows are shared out over the processes, and a later run may have another number
+    if trainer.state is not None:  # gathered, because a resumed run may have another number of processes
         tensors["state/hidden"] = trainer.processes.gather(trainer.state.hidden, 2)
         tensors["state/cell"] = trainer.processes.gather(trainer.state.cell, 2)
     if not trainer.processes.first:
@@ -53,27 +53,29 @@ def save(folder: Path, trainer: Trainer, position: RunPosition) -> None:
             contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
             save_file(contiguous, part, metadata={"position": json.dumps(vars(position))})
     except SafetensorError as error:
-        raise OutputError(f"{path}: cannot be written ({error}). The checkpoint before it is still there.") from error
+        raise OutputError(f"{path}: cannot be written ({error}). The previous checkpoint is unchanged.") from error
     for older in sorted(folder.glob(PATTERN))[:-1]:
         older.unlink()
 
 
 def latest(folder: Path) -> Path | None:
+    """Return the path of the newest checkpoint."""
     return max(folder.glob(PATTERN), default=None)
 
 
 def read_position(path: Path) -> RunPosition:
+    """Read the progress of a run from the header of a checkpoint."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "pt") as file:
             return RunPosition(**json.loads((file.metadata() or {})["position"]))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: not a whole checkpoint ({error}). Remove it to start again.") from error
+        raise FormatError(f"{path}: not a complete checkpoint ({error}). Delete it to start again.") from error
 
 
 def restore(path: Path, trainer: Trainer, step: int) -> None:
-    """Put weights, optimiser and carried state back as they were."""
+    """Load weights, optimiser state and LSTM state from a checkpoint into `trainer`."""
     from safetensors.torch import load_file
 
     tensors = load_file(path)
@@ -81,11 +83,13 @@ def restore(path: Path, trainer: Trainer, step: int) -> None:
     targets |= {f"optimiser/{name}": tensor for name, tensor in trainer.optimiser.state.items()}
     for name, target in targets.items():
         if name not in tensors or tensors[name].shape != target.shape:
-            raise FormatError(f"{path}: {name!r} does not fit the model of this run")
+            raise FormatError(
+                f"{path}: {name!r} does not fit the model of this run. Use a new folder, or --force to restart."
+            )
         target.copy_(tensors[name])
     trainer.optimiser.steps = step
     if "state/hidden" in tensors:
-        trainer.state = State(*(_own_rows(tensors[f"state/{part}"], trainer) for part in ("hidden", "cell")))
+        trainer.state = State(*(_own_rows(tensors[f"state/{name}"], trainer) for name in ("hidden", "cell")))
 
 
 def _own_rows(tensor: Tensor, trainer: Trainer) -> Tensor:

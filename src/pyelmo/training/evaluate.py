@@ -1,6 +1,6 @@
-"""What a language model says of text: perplexity, the probability of each word, the likeliest words for a gap.
+"""Evaluation of a language model on text: perplexity, the score of each word, and guesses for a gap.
 
-Always with the full softmax. B rows, T steps, P vector, V words, U distinct words.
+All use the full softmax. B rows, T time steps, N directions, P vector, V words, U distinct words, M predictions.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ from torch import Tensor
 
 from pyelmo.errors import InputError
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.model.bilm import ROWS
 from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
 from pyelmo.text.vocabulary import Vocabulary
 
 Context = Literal["sentence", "document"]
-Sentences = list[list[str]]
+Document = list[list[str]]  # sentences of words
 
-# Words of text held at once, and tokens (rows times steps) run at once.
+# Words of text in memory at once, and tokens (rows times time steps) in one call of the LSTM.
 GROUP_WORDS = 200_000
 RUN_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Over `words` predictions a direction (each sentence's words and its end), `unknown` of them the unknown mark."""
+    """Perplexity of each direction over `words` predictions: all words and the end of each sentence.
+
+    `unknown` is the number of out-of-vocabulary words among them.
+    """
 
     forward: float
     backward: float | None
@@ -38,13 +42,13 @@ class Perplexity:
 
     @property
     def average(self) -> float:
-        """Of the joint likelihood: the exponential of the mean of both directions' losses."""
+        """The exponential of the mean loss of both directions."""
         return self.forward if self.backward is None else math.sqrt(self.forward * self.backward)
 
 
 @dataclass(frozen=True)
 class WordScore:
-    """Natural logarithms of a word's probability given what stands before it, and after it."""
+    """The natural log probability of a word given the words before it, and given those after it."""
 
     word: str
     forward: float
@@ -54,7 +58,7 @@ class WordScore:
 
 @dataclass(frozen=True)
 class Guess:
-    """A word for a gap: its share of the combined probability, and what each direction alone gives it."""
+    """A word for a gap: its combined probability, and its log probability in each direction."""
 
     word: str
     probability: float
@@ -63,76 +67,87 @@ class Guess:
 
 
 def perplexity(
-    model: Pretrained, documents: Iterable[Sentences], *, context: Context = "document", batch_size: int = 32
+    model: Pretrained, documents: Iterable[Document], *, context: Context = "document", batch_size: int = 32
 ) -> Perplexity:
-    """Perplexity of each direction, the same for any batch size.
+    """Return the perplexity of each direction over documents; the batch size does not change it.
 
-    `context` says how far the state is carried: through a document, sentence by sentence, or only within a sentence.
+    With `context="document"`, the LSTM state is carried from sentence to sentence of a document; with "sentence", each
+    sentence starts from a zero state.
     """
-    vocab, _ = _needed(model)
+    vocab, _ = _vocabulary_and_softmax(model)
     sums, words, unknown = np.zeros(model.bilm.config.directions), 0, 0
     for group in _groups(documents):
-        rows = group if context == "document" else [[sentence] for document in group for sentence in document]
-        for losses, targets in _losses(model, rows, batch_size):
+        texts = group if context == "document" else [[sentence] for document in group for sentence in document]
+        for losses, targets in _losses(model, texts, batch_size):
             sums += losses.double().sum(1).cpu().numpy()
             words += targets.shape[1]
             unknown += int((targets[0] == vocab.ids[vocab.unknown]).sum())
     if words == 0:
-        raise InputError("there is no text to evaluate")
+        raise InputError("there is no text to evaluate: the input has no words")
     means = np.exp(sums / words)
     return Perplexity(float(means[0]), float(means[1]) if len(means) > 1 else None, words, unknown)
 
 
 def score(model: Pretrained, sentences: Iterable[Sequence[str]]) -> Iterator[list[WordScore]]:
-    """The log probability of each word of each sentence by itself, in both directions."""
-    vocab, _ = _needed(model)
+    """Yield the scores of the words of each sentence; each sentence starts from a zero state."""
+    vocab, _ = _vocabulary_and_softmax(model)
     for sentence in sentences:
         words = list(sentence)
         if not words:
             yield []
             continue
-        losses = torch.cat([part for part, _ in _losses(model, [[words]], 1)], 1)  # a long sentence comes in parts
-        forward = -losses[0, :-1]  # the last prediction is the end mark
+        # A long sentence is computed in several parts.
+        losses = torch.cat([part for part, _ in _losses(model, [[words]], 1)], 1)  # (N, M)
+        forward = -losses[0, :-1]  # without the last prediction, the boundary token
         backward = -losses[1, :-1].flip(0) if len(losses) > 1 else None
         yield [
-            WordScore(word, float(forward[place]), None if backward is None else float(backward[place]), word in vocab)
-            for place, word in enumerate(words)
+            WordScore(word, float(forward[i]), None if backward is None else float(backward[i]), word in vocab)
+            for i, word in enumerate(words)
         ]
 
 
 def predict(model: Pretrained, before: Sequence[str], after: Sequence[str], *, count: int = 10) -> list[Guess]:
-    """The likeliest words between two pieces of a sentence, by the product of both directions' probabilities."""
-    vocab, softmax = _needed(model)
+    """Return the `count` most probable words between `before` and `after`.
+
+    The forward direction reads the words before the gap, the backward direction those after it. Their probabilities
+    are multiplied and normalised again.
+    """
+    vocab, softmax = _vocabulary_and_softmax(model)
     sides = [[vocab.begin, *before], [vocab.end, *reversed(after)]][: model.bilm.config.directions]
     scores = []
     with torch.inference_mode():
         for direction, words in enumerate(sides):
             tokens = _encode(model, words)
-            reading = tokens[None, None].expand(model.bilm.config.directions, -1, -1, -1)
-            outputs, _ = model.bilm.lstm(reading)
+            outputs, _ = model.bilm.lstm(tokens[None, None].expand(model.bilm.config.directions, -1, -1, -1))
             scores.append(softmax(outputs[-1][direction, :, -1])[0].cpu())
-    both = torch.stack(scores).sum(0)
-    marks = [vocab.ids[mark] for mark in (vocab.begin, vocab.end, vocab.unknown)]
-    both[marks] = -math.inf  # a gap holds a word
-    shares = both.softmax(0)
-    best = shares.topk(min(count, len(vocab) - len(marks))).indices.tolist()
+    combined = torch.stack(scores).sum(0)
+    special = [vocab.ids[token] for token in (vocab.begin, vocab.end, vocab.unknown)]
+    combined[special] = -math.inf
+    probabilities = combined.softmax(0)
+    best = probabilities.topk(min(count, len(vocab) - len(special))).indices.tolist()
     return [
-        Guess(vocab.words[i], float(shares[i]), float(scores[0][i]), float(scores[1][i]) if len(scores) > 1 else None)
+        Guess(
+            vocab.words[i],
+            float(probabilities[i]),
+            float(scores[0][i]),
+            float(scores[1][i]) if len(scores) > 1 else None,
+        )
         for i in best
     ]
 
 
-def _needed(model: Pretrained) -> tuple[Vocabulary, Softmax | AdaptiveSoftmax]:
+def _vocabulary_and_softmax(model: Pretrained) -> tuple[Vocabulary, Softmax | AdaptiveSoftmax]:
     vocab, softmax = model.lexicon.vocab, model.bilm.softmax
     if softmax is None:
-        raise InputError(f"{model.source}: has no softmax, so it cannot predict words; train one with elmo finetune")
+        raise InputError(f"{model.source}: has no softmax, so it cannot predict words. Train one with elmo finetune.")
     if vocab is None:
-        raise InputError(f"{model.source}: the words of its softmax are not known; give its vocabulary (--vocab FILE)")
+        raise InputError(f"{model.source}: the words of its softmax are unknown. Give its vocabulary (--vocab FILE).")
     return vocab, softmax
 
 
-def _groups(documents: Iterable[Sentences]) -> Iterator[list[Sentences]]:
-    group: list[Sentences] = []
+def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield lists of documents of about GROUP_WORDS words."""
+    group: list[Document] = []
     size = 0
     for document in documents:
         if document:
@@ -146,7 +161,7 @@ def _groups(documents: Iterable[Sentences]) -> Iterator[list[Sentences]]:
 
 
 def _encode(model: Pretrained, words: list[str]) -> Tensor:
-    """Token vectors (U, P) of some words."""
+    """Return the token vectors (U, P) of words."""
     ids = model.lexicon.encode(words)
     device = next(model.bilm.parameters()).device
     return model.bilm.encode_words(
@@ -155,16 +170,16 @@ def _encode(model: Pretrained, words: list[str]) -> Tensor:
     )
 
 
-def _losses(model: Pretrained, rows: list[Sentences], batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Losses and targets (N, M) of rows of sentences, each row from a zero state.
+def _losses(model: Pretrained, documents: list[Document], batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the losses and targets (N, M) of documents, each from a zero state.
 
-    A sentence is read as [begin, words] and predicts [words, end]; backwards as [end, reversed words] and predicts
-    [reversed words, begin], as in training.
+    As in training, the input [begin, words] predicts [words, end]; backwards, [end, reversed words] predicts [reversed
+    words, begin].
     """
-    vocab, softmax = _needed(model)
+    vocab, softmax = _vocabulary_and_softmax(model)
     lstm = model.bilm.lstm
     distinct: dict[str, int] = {}
-    sequences = [_sequences(row, vocab, distinct, model.bilm.config.directions) for row in rows]
+    sequences = [_sequences(document, vocab, distinct, model.bilm.config.directions) for document in documents]
     device = next(model.bilm.parameters()).device
     target_of = torch.from_numpy(vocab.encode(distinct)).long().to(device)
     sequences.sort(key=lambda sequence: -sequence.shape[-1])
@@ -172,7 +187,7 @@ def _losses(model: Pretrained, rows: list[Sentences], batch_size: int) -> Iterat
         vectors = _encode(model, list(distinct))
         for start in range(0, len(sequences), batch_size):
             group = sequences[start : start + batch_size]
-            group += [group[0][..., :0]] * (-len(group) % 8)  # full rows: see pad_rows
+            group += [group[0][..., :0]] * (-len(group) % ROWS)  # empty sequences; the reason is at ROWS
             lengths = torch.tensor([sequence.shape[-1] for sequence in group], device=device)
             width = int(lengths.max())
             padded = np.zeros((2, model.bilm.config.directions, len(group), width), dtype=np.int64)
@@ -182,19 +197,19 @@ def _losses(model: Pretrained, rows: list[Sentences], batch_size: int) -> Iterat
             state = None
             steps = max(1, RUN_TOKENS // len(group))
             for step in range(0, width, steps):
-                here = slice(step, step + steps)
-                mask = torch.arange(width, device=device)[here] < lengths[:, None]
-                tokens = torch.nn.functional.embedding(inputs[:, :, here], vectors)
+                part = slice(step, step + steps)
+                mask = torch.arange(width, device=device)[part] < lengths[:, None]
+                tokens = torch.nn.functional.embedding(inputs[:, :, part], vectors)
                 outputs, state = lstm(tokens, state, mask)
-                real = target_of[targets[:, :, here][:, mask]]  # (N, M)
+                ids = target_of[targets[:, :, part][:, mask]]  # (N, M)
                 predictions = outputs[-1][:, mask]
-                losses = softmax.nll(predictions.flatten(0, 1).float(), real.flatten()).view(real.shape)
-                yield losses, real
+                losses = softmax.nll(predictions.flatten(0, 1).float(), ids.flatten()).view(ids.shape)
+                yield losses, ids
 
 
-def _sequences(
-    document: Sentences, vocab: Vocabulary, distinct: dict[str, int], directions: int
-) -> np.ndarray:  # (2, N, M): inputs and targets as numbers of distinct words
+def _sequences(document: Document, vocab: Vocabulary, distinct: dict[str, int], directions: int) -> np.ndarray:
+    """Return inputs and targets (2, N, M) as indices of `distinct`, to which new words are added."""
+
     def number(word: str) -> int:
         return distinct.setdefault(word, len(distinct))
 

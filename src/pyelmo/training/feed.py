@@ -1,6 +1,6 @@
-"""A corpus -> the batches of a run, made in a thread of their own while the device computes.
+"""A corpus -> the batches of a training run, prepared in a background thread while the device computes.
 
-N directions, B rows of this process, T steps, U distinct types.
+N directions, B rows of this process, T time steps, U distinct word types.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
 from pyelmo.training.trainer import StepBatch, TypeTables
 
-AHEAD = 4  # batches made before they are asked for
+AHEAD = 4  # batches that are prepared in advance
 
 
 def open_stream(corpus: Corpus, config: TrainingConfig, processes: Processes) -> Stream:
+    """Open the corpus for this process, in the order that the config asks for."""
     return Stream(
         corpus, rows=config.batch, steps=config.steps, seed=config.seed, shuffle=config.streams != "ordered",
         independent=config.streams == "independent", rank=processes.rank, ranks=processes.count,
@@ -33,40 +34,42 @@ def open_stream(corpus: Corpus, config: TrainingConfig, processes: Processes) ->
 
 
 def type_tables(corpus: Corpus, bilm: BiLM, lexicon: Lexicon, processes: Processes) -> TypeTables:
-    """What the model reads and predicts for each type of the corpus, by its own alphabet and vocabulary."""
+    """Return the model's inputs and targets for each word type of the corpus."""
     vocab = lexicon.vocab
-    assert vocab is not None, "a model in training has a vocabulary"
-    # The corpus writes its marks in one way, a model perhaps in another.
+    assert vocab is not None, "training needs a vocabulary"
+    # The model may spell its boundary and unknown tokens differently from the corpus.
     words = [lexicon.begin, lexicon.end, vocab.unknown, *corpus.types[3:]]
-    numbers = torch.from_numpy(vocab.encode(words)).long()
+    ids = torch.from_numpy(vocab.encode(words)).long().to(processes.device)
     chars = None
     if bilm.chars is not None and lexicon.alphabet is not None:
         chars = torch.from_numpy(encode_rows(lexicon.alphabet, words).astype(np.int16)).to(processes.device)
-    return TypeTables(
-        chars, numbers.to(processes.device) if bilm.words is not None else None, numbers.to(processes.device)
-    )
+    return TypeTables(chars, ids if bilm.words is not None else None, ids)
 
 
 class Feed:
-    """Iterates over (batch, the stream's state after it); closing it ends the thread."""
+    """An iterator over pairs of a batch on the device and the position of the stream after it.
+
+    A background thread prepares the batches; `close` ends it.
+    """
 
     def __init__(self, stream: Stream, directions: int, device: torch.device) -> None:
         self._stream, self._directions, self._device = stream, directions, device
-        self._made: queue.Queue[tuple[StepBatch, dict[str, Any]] | BaseException] = queue.Queue(AHEAD)
+        self._ready: queue.Queue[tuple[StepBatch, dict[str, Any]] | BaseException] = queue.Queue(AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="pyelmo-feed")
         self._thread.start()
 
     def __iter__(self) -> Iterator[tuple[StepBatch, dict[str, Any]]]:
         while True:
-            made = self._made.get()
-            if isinstance(made, BaseException):
-                raise made
-            batch, state = made
-            moved = (part.to(self._device, non_blocking=True) for part in (batch.types, batch.inputs, batch.targets))
-            yield StepBatch(*moved), state
+            item = self._ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            batch, state = item
+            tensors = (batch.types, batch.inputs, batch.targets)
+            yield StepBatch(*(tensor.to(self._device, non_blocking=True) for tensor in tensors)), state
 
     def close(self) -> None:
+        """End the background thread."""
         self._stop.set()
         self._thread.join()
 
@@ -79,10 +82,10 @@ class Feed:
         except BaseException as error:
             self._put(error)
 
-    def _put(self, made: tuple[StepBatch, dict[str, Any]] | BaseException) -> None:
+    def _put(self, item: tuple[StepBatch, dict[str, Any]] | BaseException) -> None:
         while not self._stop.is_set():
             try:
-                self._made.put(made, timeout=0.1)
+                self._ready.put(item, timeout=0.1)
                 return
             except queue.Full:
                 continue
@@ -92,5 +95,6 @@ class Feed:
         inputs = np.stack([window.inputs for window in windows])  # (N, B, T)
         targets = np.stack([window.targets for window in windows])
         types, index = np.unique(inputs, return_inverse=True)
-        parts = [torch.from_numpy(array.astype(np.int32)) for array in (types, index.reshape(inputs.shape), targets)]
-        return StepBatch(*(part.pin_memory() if self._device.type == "cuda" else part for part in parts))
+        arrays = (types, index.reshape(inputs.shape), targets)
+        tensors = [torch.from_numpy(array.astype(np.int32)) for array in arrays]
+        return StepBatch(*(tensor.pin_memory() if self._device.type == "cuda" else tensor for tensor in tensors))

@@ -1,4 +1,4 @@
-"""Any loaded model -> the same model adapted to a corpus, with perplexity before and after."""
+"""Fine-tune a pretrained model on a corpus, with the perplexity before and after."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pyelmo.training.report import Say
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """`before` is that of the model as it came; where it came without a softmax, with one trained on top of it."""
+class FinetuneResult:
+    """Perplexity on the held-out set before and after; a model without a softmax is measured after it got one."""
 
     before: Perplexity | None
     after: Perplexity | None
@@ -39,8 +39,8 @@ def finetune(
     processes: Processes | None = None,
     say: Say | None = None,
     force: bool = False,
-) -> Tuned:
-    """Train a model further on a prepared corpus; one without a softmax gets one first, the rest of it held still."""
+) -> FinetuneResult:
+    """Train a model further on a prepared corpus; if it has no softmax, train one first with the rest frozen."""
     processes = processes or Processes()
     corpus, output = Corpus.open(corpus_folder), Path(output)
     model = replace(model, language=model.language or corpus.manifest.settings.language)
@@ -57,21 +57,21 @@ def finetune(
             force=force, only_softmax=True,
         )  # fmt: skip
         if not result.finished:
-            return Tuned(None, None, result)
+            return FinetuneResult(None, None, result)
     documents = valid_documents(corpus)
     model.bilm.to(processes.device).eval()
     before = perplexity(model, documents, context="sentence", batch_size=256) if documents else None
     result = run(model, corpus, output / "all", config, settings, processes=processes, say=say, force=force)
     if result.finished and processes.first:
         native.write(model, output / "model", force=True)
-    return Tuned(before, result.valid, result)
+    return FinetuneResult(before, result.valid, result)
 
 
 def with_softmax(model: Pretrained, corpus: Corpus) -> Pretrained:
-    """The same weights under a new softmax over the corpus's vocabulary."""
+    """Return the model with a new softmax over the vocabulary of the corpus."""
     old = model.bilm
     if old.words is not None and model.lexicon.vocab is None:
-        raise InputError(f"{model.source}: reads words and its vocabulary is not known; give it (--vocab FILE)")
+        raise InputError(f"{model.source}: reads words, and its vocabulary is unknown. Give it (--vocab FILE).")
     vocab = model.lexicon.vocab if old.words is not None else None
     if vocab is None:
         vocab = corpus.vocabulary

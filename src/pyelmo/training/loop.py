@@ -1,4 +1,7 @@
-"""The run: batches until the budget is spent, validation, checkpoints, a clean stop on a signal."""
+"""The training loop: batches until the budget is used up, validation, checkpoints, and a clean stop after a signal.
+
+`pretrain` trains a new model, `finetune.py` an old one; both call `run`, which resumes from the last checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,20 @@ from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import JAMO_SYMBOLS, Alphabet, Bytes, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
-from pyelmo.training.evaluate import Perplexity, Sentences, perplexity
+from pyelmo.training.evaluate import Document, Perplexity, perplexity
 from pyelmo.training.feed import Feed, open_stream, type_tables
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
 from pyelmo.training.report import Report, Say
 from pyelmo.training.trainer import Trainer
 
-VALID_WORDS = 300_000  # held-out words that a run validates on; elmo evaluate takes any amount
-STOP_EVERY = 10  # steps after which several processes ask each other whether a signal came: asking makes them wait
+VALID_WORDS = 300_000  # words of the held-out set that a run uses; elmo evaluate uses any number
+STOP_EVERY = 10  # steps after which several processes share whether a signal came, which costs waiting time
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a run ended: `finished` is false when a signal stopped it."""
+    """The end of a run: `finished` is false if a signal stopped it, `valid` is the perplexity on the held-out set."""
 
     finished: bool
     step: int
@@ -57,7 +60,7 @@ def pretrain(
     tensorboard: bool = False,
     force: bool = False,
 ) -> TrainingResult:
-    """Train a biLM on a prepared corpus. The same call again goes on where a stopped or killed run was."""
+    """Train a new biLM on a prepared corpus; the same call again resumes a run that was stopped or killed."""
     corpus = Corpus.open(corpus_folder)
     model = new_model(recipe.model, corpus, recipe.training.seed)
     settings = {"model": to_dict(model.bilm.config), "training": to_dict(recipe.training)}
@@ -68,13 +71,13 @@ def pretrain(
 
 
 def new_model(config: ModelConfig, corpus: Corpus, seed: int) -> Pretrained:
-    """A biLM with random weights for a corpus: its vocabulary and language, and the recipe's alphabet."""
+    """Return a biLM with random weights for the vocabulary and language of a corpus."""
     torch.manual_seed(seed)
     chars, words = config.chars, config.words
     alphabet: Alphabet | None = None
     if chars is not None:
         if chars.alphabet == "dictionary":
-            raise InputError("model.chars.alphabet: a new model reads bytes or jamo; dictionaries come with old models")
+            raise InputError("model.chars.alphabet: a new model needs 'bytes' or 'jamo', got 'dictionary'")
         alphabet = (Jamo if chars.alphabet == "jamo" else Bytes)(chars.max_length)
         chars = replace(chars, symbols=JAMO_SYMBOLS if chars.alphabet == "jamo" else Bytes().size)
     if words is not None:
@@ -97,9 +100,11 @@ def run(
     force: bool = False,
     only_softmax: bool = False,
 ) -> TrainingResult:
-    """Train any model on a corpus in a folder of its own."""
+    """Train a model on a corpus, with all files of the run in the folder `output`."""
     if processes.count > 1 and config.minutes is not None:
-        raise ConfigError("training.minutes: several processes keep no common time; give words or epochs as the budget")
+        raise ConfigError(
+            "training.minutes: several processes have no common clock; set words or epochs as the budget instead"
+        )
     with _opened(output, settings, processes, force=force):
         report = Report(output, say, tensorboard=tensorboard, active=processes.first)
         corpus.verify()
@@ -108,12 +113,12 @@ def run(
         trainer = Trainer(model.bilm, tables, config, processes, only_softmax=only_softmax)
         stream = open_stream(corpus, config, processes)
         start = checkpoint.RunPosition(0, 0, 0.0, stream.state(), settings)
-        found = checkpoint.latest(output)
-        if found is not None:
-            start = checkpoint.read_position(found)
-            checkpoint.restore(found, trainer, start.step)
+        last_checkpoint = checkpoint.latest(output)
+        if last_checkpoint is not None:
+            start = checkpoint.read_position(last_checkpoint)
+            checkpoint.restore(last_checkpoint, trainer, start.step)
             stream.restore(start.streams)
-            report.note(f"going on from step {start.step:,}", step=start.step)
+            report.note(f"resuming from step {start.step:,}", step=start.step)
         valid = valid_documents(corpus)
         feed = Feed(stream, model.bilm.config.directions, processes.device)
         try:
@@ -127,8 +132,8 @@ def run(
 
 @contextlib.contextmanager
 def _opened(output: Path, settings: dict[str, Any], processes: Processes, *, force: bool) -> Iterator[None]:
-    """The folder of a run, for the processes of one run alone."""
-    with contextlib.ExitStack() as held:
+    """Create or check the folder of a run and lock it; only the first process does so."""
+    with contextlib.ExitStack() as stack:
         if processes.first:
             if output.is_file():
                 raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
@@ -136,35 +141,35 @@ def _opened(output: Path, settings: dict[str, Any], processes: Processes, *, for
                 output.mkdir(exist_ok=True)
             except OSError as error:
                 raise OutputError(f"{output}: cannot be made: {error.strerror}") from error
-            held.enter_context(locked(output))
+            stack.enter_context(locked(output))
             _open_folder(output, settings, force=force)
         processes.wait()
         yield
 
 
 def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None:
-    """Make sure that a folder is new or belongs to a run with these settings."""
+    """Check that a folder is new or has a run with these settings; with `force`, delete its old run."""
     recipe = output / "recipe.json"
     text = json.dumps(settings, indent=1) + "\n"
-    begun = checkpoint.latest(output) is not None
-    if recipe.is_file() and (force or not begun):  # a run that failed before its first checkpoint lost nothing
+    has_checkpoint = checkpoint.latest(output) is not None
+    if recipe.is_file() and (force or not has_checkpoint):  # without a checkpoint there is nothing to lose
         for path in (*output.glob(checkpoint.PATTERN), output / "log.jsonl"):
             path.unlink(missing_ok=True)
     elif recipe.is_file() and recipe.read_text("utf-8") != text:
         raise OutputError(
-            f"{output}: holds a run with other settings. Choose another folder, or pass --force to restart."
+            f"{output}: has a run with other settings. Choose another folder, or pass --force to restart."
         )
     elif not recipe.is_file() and entries(output):
         raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
-    for part in output.glob(".*.part"):  # what a killed run was writing
-        shutil.rmtree(part, ignore_errors=True)
+    for unfinished in output.glob(".*.part"):  # left by a killed run
+        shutil.rmtree(unfinished, ignore_errors=True)
     write_text(recipe, text)
 
 
-def valid_documents(corpus: Corpus) -> list[Sentences]:
-    """The first held-out sentences as words, each by itself: a corpus keeps no limits of documents."""
+def valid_documents(corpus: Corpus) -> list[Document]:
+    """Return the first held-out sentences, each as a document, because a corpus does not store document boundaries."""
     types = corpus.types
-    documents: list[Sentences] = []
+    documents: list[Document] = []
     words = 0
     for ids in corpus.sentences("valid"):
         documents.append([[types[number] for number in ids.tolist()]])
@@ -176,34 +181,35 @@ def valid_documents(corpus: Corpus) -> list[Sentences]:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM raise a flag that the run looks at between steps."""
+    """Make SIGINT and SIGTERM set an event that the loop checks between steps."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
+    old_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in old_handlers:
         signal.signal(number, lambda number, frame: stopped.set())
     try:
         yield stopped
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
 class _Run:
-    """The parts of a run and the loop over them."""
+    """The objects of a run, and the loop."""
 
     def __init__(
-        self, model: Pretrained, trainer: Trainer, output: Path, report: Report, valid: list[Sentences],
+        self, model: Pretrained, trainer: Trainer, output: Path, report: Report, valid: list[Document],
         settings: dict[str, Any], counts: Any,
     ) -> None:  # fmt: skip
         self.model, self.trainer, self.output, self.report = model, trainer, output, report
         self.valid, self.settings = valid, settings
         self.config, self.processes = trainer.config, trainer.processes
-        self.epoch_words = counts.words + counts.sentences  # an end mark for each sentence
+        self.epoch_words = counts.words + counts.sentences  # one end token for each sentence
 
     def run(self, feed: Feed, start: checkpoint.RunPosition, stopped: threading.Event) -> TrainingResult:
+        """Train until the budget is used up or `stopped` is set."""
         step, words, position = start.step, start.words, start
         began, reported = time.monotonic() - start.seconds, (time.monotonic(), start.words)
         if self._progress(words, start.seconds) >= 1:
@@ -215,16 +221,16 @@ class _Run:
             seconds = time.monotonic() - began
             done = self._progress(words, seconds) >= 1
             position = checkpoint.RunPosition(step, words, seconds, streams, self.settings)
-            asked = (step % STOP_EVERY == 0 or self.processes.count == 1) and self.processes.any(stopped.is_set())
-            ending = done or asked
+            check_stop = step % STOP_EVERY == 0 or self.processes.count == 1
+            ending = done or (check_stop and self.processes.any(stopped.is_set()))
             if step % self.config.report_every == 0 or ending:
                 self._check_finite()
                 now = time.monotonic()
-                rate = (words - reported[1]) / max(1e-9, now - reported[0])
-                left = max(0.0, seconds / progress * (1 - progress)) if progress else None
                 self.report.step(
-                    step=step, words=words, losses=means.tolist(), rate=rate, lr=self._lr(step, progress), left=left
-                )
+                    step=step, words=words, losses=means.tolist(), lr=self._lr(step, progress),
+                    rate=(words - reported[1]) / max(1e-9, now - reported[0]),
+                    left=max(0.0, seconds / progress * (1 - progress)) if progress else None,
+                )  # fmt: skip
                 reported = (now, words)
             if ending or step % self.config.checkpoint_every == 0:
                 self._check_finite()
@@ -232,23 +238,24 @@ class _Run:
             if done:
                 return self._finish(position)
             if ending:
-                self.report.note(f"stopped at step {step:,}; the same command goes on from here", step=step)
+                self.report.note(f"stopped at step {step:,}; run the same command again to resume", step=step)
                 return TrainingResult(False, step, words, None)
             if step % self.config.validate_every == 0:
                 self._validate(position)
-                reported = (time.monotonic(), words)  # its time is not the training's
-        raise AssertionError("a stream has no end")
+                reported = (time.monotonic(), words)  # the rate does not include the time of validation
+        raise AssertionError("the stream of batches ended")
 
     def _progress(self, words: int, seconds: float) -> float:
-        """The share of the budget that is spent."""
+        """Return the fraction of the budget that is used up."""
         if self.config.minutes is not None:
             return seconds / (60 * self.config.minutes)
         total = self.config.words if self.config.words is not None else (self.config.epochs or 0) * self.epoch_words
-        # The tail of an epoch that fills no batch is left out, so count as many batches as fit, at least one.
+        # The last words of an epoch that do not fill a batch are skipped: count whole batches, at least one.
         size = self.config.batch * self.config.steps
         return words / max(size, total // size * size)
 
     def _lr(self, step: int, progress: float) -> float:
+        """Return the learning rate after warm-up and decay."""
         lr = self.config.lr * min(1.0, (step + 1) / self.config.warmup if self.config.warmup else 1.0)
         if self.config.decay == "linear":
             lr *= max(0.0, 1 - progress)
@@ -259,23 +266,23 @@ class _Run:
     def _check_finite(self) -> None:
         bad = int(self.trainer.bad_step)
         if bad:
-            found = checkpoint.latest(self.output)
-            kept = f"the last good checkpoint is {found.name}" if found else "no checkpoint had been written yet"
+            path = checkpoint.latest(self.output)
+            last = f"the last good checkpoint is {path.name}" if path else "no checkpoint had been written"
             raise DivergedError(
-                f"{self.output}: the loss is not a number since step {bad:,}; stopped, {kept}. Try a lower training.lr "
-                "or training.clip_norm."
+                f"{self.output}: the loss is NaN or infinite since step {bad:,}; stopped, {last}. Try a lower "
+                "training.lr or training.clip_norm."
             )
 
     def _validate(self, position: checkpoint.RunPosition) -> Perplexity | None:
         if not self.valid:
             return None
         self.model.bilm.eval()
-        found = perplexity(self.model, self.valid, context="sentence", batch_size=256)
+        result = perplexity(self.model, self.valid, context="sentence", batch_size=256)
         self.report.validation(
-            step=position.step, words=position.words, forward=found.forward, backward=found.backward,
-            average=found.average,
+            step=position.step, words=position.words, forward=result.forward, backward=result.backward,
+            average=result.average,
         )  # fmt: skip
-        return found
+        return result
 
     def _finish(self, position: checkpoint.RunPosition) -> TrainingResult:
         valid = self._validate(position)

@@ -1,4 +1,4 @@
-"""Optimisers for a model with one very large table: dense parameters as usual, of the table only the rows of a batch.
+"""Adagrad and AdamW for a model with a very large softmax table, of which only the rows that a batch uses are updated.
 
 K rows of a batch, V rows of the table.
 """
@@ -18,7 +18,7 @@ BETA1, EPSILON = 0.9, 1e-8
 
 @dataclass(frozen=True)
 class RowGradient:
-    """The gradient of some rows of a table."""
+    """The gradient of the rows of a table that a batch uses."""
 
     name: str
     rows: Tensor  # (K,) distinct
@@ -26,7 +26,7 @@ class RowGradient:
 
 
 class Optimiser:
-    """Adagrad as in the paper's training, or AdamW; the same rule for dense parameters and for single rows."""
+    """Adagrad, as in the paper, or AdamW, for dense parameters and for single rows of a table."""
 
     def __init__(self, parameters: Mapping[str, nn.Parameter], config: TrainingConfig) -> None:
         self.config = config
@@ -42,10 +42,10 @@ class Optimiser:
 
     @torch.no_grad()
     def step(self, lr: float, rows: Mapping[str, RowGradient]) -> None:
-        """Update every parameter that has a gradient, and the rows given."""
+        """Update all parameters that have a gradient, and of the tables in `rows` only these rows."""
         self.steps += 1
-        found = {name: parameter.grad for name, parameter in self.parameters.items() if name not in rows}
-        dense = {name: gradient for name, gradient in found.items() if gradient is not None}
+        gradients = {name: parameter.grad for name, parameter in self.parameters.items() if name not in rows}
+        dense = {name: gradient for name, gradient in gradients.items() if gradient is not None}
         if dense and self.config.optimiser == "adagrad":
             self._adagrad(dense, lr)
         elif dense:
@@ -77,13 +77,13 @@ class Optimiser:
         torch._foreach_addcdiv_(parameters, first, scales, -lr / (1 - BETA1**self.steps))
 
     def _update_rows(self, name: str, part: RowGradient, lr: float) -> None:
-        """The same rule on rows alone. Adam's moments of a row stand still while no batch touches it."""
+        """Apply the same rule to single rows. Adam's moments of a row do not change while no batch uses it."""
         table, rows, gradient = self.parameters[name].data, part.rows, part.gradient
         if self.config.optimiser == "adagrad":
             sums = self.state[f"{name}/sum"]
-            kept = sums[rows].addcmul_(gradient, gradient)
-            sums[rows] = kept
-            table.index_add_(0, rows, gradient / kept.sqrt(), alpha=-lr)
+            row_sums = sums[rows].addcmul_(gradient, gradient)
+            sums[rows] = row_sums
+            table.index_add_(0, rows, gradient / row_sums.sqrt(), alpha=-lr)
             return
         beta2 = self.config.beta2
         first = self.state[f"{name}/first"][rows].lerp_(gradient, 1 - BETA1)
@@ -95,7 +95,7 @@ class Optimiser:
 
 
 def clip_gradients(gradients: list[Tensor], limit: float | None) -> Tensor:
-    """Scale all gradients so that their common norm is at most `limit`; gives the norm before."""
+    """Scale all gradients so that their total norm is at most `limit`, and return the norm before."""
     norms = torch._foreach_norm(gradients)
     norm: Tensor = torch.linalg.vector_norm(torch.stack([value.float() for value in norms]))
     if limit is not None:

@@ -1,4 +1,4 @@
-"""What a run tells: a line for people, a JSON line for programs, TensorBoard on request."""
+"""The progress of a training run: a line of text, a JSON line in log.jsonl and, on request, TensorBoard."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from typing import Any
 from pyelmo.errors import missing_extra
 
 log = logging.getLogger("pyelmo")
-Say = Callable[[str], None]
+Say = Callable[[str], None]  # a callback that gets each line of text
 
 
 class Report:
-    """Writes to `log.jsonl` in the run's folder and says a short line; silent in all processes but the first."""
+    """Reports the progress of a run to `say` (by default the log) and to `log.jsonl` in the folder of the run.
+
+    With `active=False`, nothing is reported: of several processes, only the first is active.
+    """
 
     def __init__(self, folder: Path, say: Say | None = None, *, tensorboard: bool = False, active: bool = True) -> None:
         self.active = active
@@ -32,24 +35,26 @@ class Report:
             self.board = SummaryWriter(str(folder / "tensorboard"))
 
     def step(self, *, step: int, words: int, losses: list[float], rate: float, lr: float, left: float | None) -> None:
-        """`rate` in words a second, `left` in seconds."""
+        """Report the losses of a step; `rate` is in words per second, `left` is the remaining time in seconds."""
         loss = sum(losses) / len(losses)
         parts = [f"step {step:,}", f"words {words:,}", f"loss {loss:.4f}", f"perplexity {_exp(loss):,.1f}"]
         parts += [f"{rate:,.0f} words/s"] + ([f"{_clock(left)} left"] if left is not None else [])
-        self.tell(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
+        self.write(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
 
     def validation(self, *, step: int, words: int, forward: float, backward: float | None, average: float) -> None:
+        """Report the perplexity on the held-out set."""
         directions = f"forward {forward:,.1f}" + ("" if backward is None else f", backward {backward:,.1f}")
-        self.tell(
+        self.write(
             f"step {step:,} | held-out perplexity: {directions}, average {average:,.1f}",
             "valid", step=step, words=words, forward=forward, backward=backward, average=average,
         )  # fmt: skip
 
     def note(self, text: str, **values: Any) -> None:
-        self.tell(text, "note", text=text, **values)
+        """Report a text."""
+        self.write(text, "note", text=text, **values)
 
-    def tell(self, line: str, kind: str, **values: Any) -> None:
-        """A line for people, and its values for programs."""
+    def write(self, line: str, kind: str, **values: Any) -> None:
+        """Pass a line to the callback, and write its values to log.jsonl and TensorBoard."""
         if not self.active:
             return
         self.say(line)

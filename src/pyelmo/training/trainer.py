@@ -1,6 +1,7 @@
-"""One step of training: a batch of word types -> losses of both directions -> gradients -> new weights.
+"""One training step: a batch of word types -> losses of both directions -> gradients -> new weights.
 
-N directions, B rows of this process, T steps, P vector, U distinct types, M = N * B * T places, K touched rows.
+N directions, B rows of this process, T time steps, P vector, U distinct word types, M = N * B * T positions, K rows of
+the softmax table that a batch uses.
 """
 
 from __future__ import annotations
@@ -21,30 +22,36 @@ from pyelmo.training.optim import Optimiser, RowGradient, clip_gradients
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
 
-# Random numbers of a step come from its number: a resumed run draws the same, with nothing to store.
+# The seed of a step depends on its number, so that a resumed run draws the same random numbers.
 SEED_STEP, SEED_RANK = 1_000_003, 7_919
 
 
 @dataclass(frozen=True)
 class TypeTables:
-    """What the model reads and predicts for every word type of a corpus, on the training device."""
+    """The model's inputs and targets for every word type of a corpus, on the training device.
 
-    chars: Tensor | None  # (types, C)
-    words: Tensor | None  # (types,)
-    targets: Tensor  # (types,) numbers in the softmax's vocabulary
+    A batch has ids of word types; these tables turn them into characters, word ids and targets.
+    """
+
+    chars: Tensor | None  # (types, C) symbol ids
+    words: Tensor | None  # (types,) word ids
+    targets: Tensor  # (types,) ids in the vocabulary of the softmax
 
 
 @dataclass(frozen=True)
 class StepBatch:
-    """The types of one step: each distinct one once, and where they stand."""
+    """The word types of one step: the distinct ones, and the inputs and targets at each position."""
 
     types: Tensor  # (U,)
-    inputs: Tensor  # (N, B, T) which of the U types
+    inputs: Tensor  # (N, B, T) index among the U types
     targets: Tensor  # (N, B, T) type ids
 
 
 class Trainer:
-    """A biLM in training: its optimiser, its carried state, and the step."""
+    """A biLM with its optimiser and the LSTM state that is carried from batch to batch.
+
+    With `only_softmax`, only the softmax is trained.
+    """
 
     def __init__(
         self,
@@ -56,29 +63,33 @@ class Trainer:
         only_softmax: bool = False,
     ) -> None:
         if bilm.softmax is None:
-            raise ConfigError("a model without a softmax cannot be trained as a language model")
+            raise ConfigError(
+                "the model has no softmax and cannot be trained as a language model; set its vocabulary size"
+            )
         if config.loss == "adaptive" and not isinstance(bilm.softmax, AdaptiveSoftmax):
             raise ConfigError("training.loss: adaptive needs model.softmax_cutoffs, for example [2000, 10000]")
         if config.loss == "sampled" and not isinstance(bilm.softmax, Softmax):
-            raise ConfigError("training.loss: sampled needs a softmax without cutoffs")
+            raise ConfigError("training.loss: sampled needs a model without softmax_cutoffs; use adaptive")
         if config.batch % processes.count:
-            raise ConfigError(f"training.batch: {config.batch} rows cannot be shared by {processes.count} processes")
+            raise ConfigError(
+                f"training.batch: {config.batch} is not a multiple of the number of processes, {processes.count}"
+            )
         self.bilm, self.tables, self.config, self.processes = bilm, tables, config, processes
         self.only_softmax = only_softmax
         bilm.lstm.dropout.p = config.dropout
-        named = {
+        trained = {
             name: parameter
             for name, parameter in bilm.named_parameters()
             if not only_softmax or name.startswith("softmax.")
         }
-        self.optimiser = Optimiser(named, config)
+        self.optimiser = Optimiser(trained, config)
         self.state: State | None = None
         self.negatives = torch.Generator(device=processes.device)
-        # The first step whose loss or gradient was not finite; kept on the device so that no step waits for it.
+        # The first step whose loss or gradient was not finite; it stays on the device so that no step waits for it.
         self.bad_step = torch.zeros((), dtype=torch.long, device=processes.device)
 
     def step(self, batch: StepBatch, lr: float) -> Tensor:
-        """Train on one batch; gives the mean loss of each direction (N,) over all processes."""
+        """Train on one batch and return the mean loss of each direction (N,) over all processes."""
         number = self.optimiser.steps + 1
         torch.manual_seed(self.config.seed * SEED_STEP + number * SEED_RANK + self.processes.rank)
         self.bilm.train()
@@ -87,14 +98,15 @@ class Trainer:
         with torch.autocast(self.processes.device.type, torch.bfloat16, enabled=bf16):
             top = self._read(batch)
             losses, rows = self._losses(top, batch.targets, number)
-        places = losses.numel() * self.processes.count
+        positions = losses.numel() * self.processes.count
         scale = self.config.steps if self.config.sum_steps else 1
-        (losses.sum() * (scale / places)).backward()
-        means = losses.detach().sum((1, 2)) * (len(losses) / places)
+        (losses.sum() * (scale / positions)).backward()
+        means = losses.detach().sum((1, 2)) * (len(losses) / positions)
         self._update(rows, means, lr, number)
         return means
 
     def _read(self, batch: StepBatch) -> Tensor:  # -> (N, B, T, P)
+        """Return the output of the top LSTM layer, and carry the state to the next batch."""
         with torch.set_grad_enabled(not self.only_softmax):
             chars = None if self.tables.chars is None else self.tables.chars[batch.types].int()
             words = None if self.tables.words is None else self.tables.words[batch.types]
@@ -106,16 +118,18 @@ class Trainer:
         return top
 
     def _start(self, batch: StepBatch) -> State | None:
-        """The carried state; zero in rows whose window begins with a sentence, so that the model meets what embedding
-        gives it: a sentence by itself."""
+        """Return the carried state, reset to zero in rows whose window begins with a sentence.
+
+        In embedding, every sentence starts from a zero state, and the model has to learn that case.
+        """
         if self.state is None or not self.config.zero_starts:
             return self.state
-        begins = batch.types[batch.inputs[:, :, 0]] <= END_ID  # (N, B): types 0 and 1 are the marks
+        begins = batch.types[batch.inputs[:, :, 0]] <= END_ID  # (N, B): types 0 and 1 are the boundary tokens
         keep = ~begins[None, :, :, None]
         return State(self.state.hidden * keep, self.state.cell * keep)
 
     def _losses(self, top: Tensor, types: Tensor, number: int) -> tuple[Tensor, dict[str, RowGradient]]:
-        """The loss of every place (N, B, T), and the leaves that stand for rows of the softmax's table."""
+        """Return the loss of every position (N, B, T), and the leaf tensors of the rows of the softmax table."""
         softmax = self.bilm.softmax
         targets = self.tables.targets[types]
         vectors, flat = top.flatten(0, 2), targets.flatten()
@@ -126,15 +140,14 @@ class Trainer:
         words = len(softmax.bias)
         self.negatives.manual_seed(self.config.seed * SEED_STEP + number)
         drawn = draw_negatives(words, min(self.config.samples, words - 1), self.negatives)
-        # All processes use the same rows, so that their gradients add up in one message whatever the vocabulary.
-        everyone = self.processes.gather(flat)
-        used = touched(everyone, drawn.ids)
-        mine = used.targets[self.processes.rank * len(flat) : (self.processes.rank + 1) * len(flat)]
+        # All processes use the same rows, so that one all-reduce of these rows adds up their gradients.
+        used = touched(self.processes.gather(flat), drawn.ids)
+        own_targets = used.targets[self.processes.rank * len(flat) : (self.processes.rank + 1) * len(flat)]
         weight = softmax.weight.detach()[used.ids].requires_grad_()
         bias = softmax.bias.detach()[used.ids].requires_grad_()
         nll = kernels.fast(sampled_nll, vectors)
         losses = nll(
-            vectors, mine, weight, bias, used.negatives, drawn.log_expected(flat), drawn.log_expected(drawn.ids)
+            vectors, own_targets, weight, bias, used.negatives, drawn.log_expected(flat), drawn.log_expected(drawn.ids)
         )
         rows = {
             name: RowGradient(name, used.ids, leaf)
@@ -143,20 +156,21 @@ class Trainer:
         return losses.view(targets.shape), rows
 
     def _update(self, leaves: dict[str, RowGradient], means: Tensor, lr: float, number: int) -> None:
+        """Add up the gradients and mean losses of all processes, clip the gradients and update the weights."""
         rows = {}
         for name, leaf in leaves.items():
             assert leaf.gradient.grad is not None
             shared = "words.weight" if name == "softmax.weight" and self.bilm.config.softmax_shares_words else None
             if shared is None:
                 rows[name] = RowGradient(name, leaf.rows, leaf.gradient.grad)
-            else:  # the table's gradient is dense already, as the input's
+            else:  # as the embedding table, it has a dense gradient already
                 table = self.optimiser.parameters[shared].grad
                 assert table is not None
                 table.index_add_(0, leaf.rows, leaf.gradient.grad)
         dense = [p.grad for n, p in self.optimiser.parameters.items() if p.grad is not None and n not in rows]
-        gradients = [*dense, *(part.gradient for part in rows.values())]
+        gradients = [*dense, *(row.gradient for row in rows.values())]
         self.processes.add([*gradients, means])
         norm = clip_gradients(gradients, self.config.clip_norm)
-        fine = torch.isfinite(norm) & torch.isfinite(means).all()
-        self.bad_step = torch.where(fine | (self.bad_step > 0), self.bad_step, number)
+        finite = torch.isfinite(norm) & torch.isfinite(means).all()
+        self.bad_step = torch.where(finite | (self.bad_step > 0), self.bad_step, number)
         self.optimiser.step(lr, rows)

@@ -235,7 +235,7 @@ def _train_seed(
             score = _write_predictions(model, shared.data[name], folder / f"answers-{name}.jsonl", progress)
             result[name] = score.facts()
             line = f"seed {seed} | {name} {model.task.metric.name} {score.main:.2f}"
-            report.tell(line, name, seed=seed, **score.figures)
+            report.write(line, name, seed=seed, **score.figures)
     write_text(folder / RESULT, json.dumps(result, indent=1) + "\n")
     (folder / CHECKPOINT).unlink(missing_ok=True)
 

@@ -139,7 +139,7 @@ class _Training:
         improved = position.best == position.epoch
         if improved:  # before the checkpoint: if the process is killed between the two, the epoch is trained again
             save_model(model, self.folder / MODEL, encoder)
-        self.report.tell(
+        self.report.write(
             f"seed {self.seed} | epoch {epoch} | loss {mean_loss:.4f} | "
             f"dev {model.task.metric.name} {score.main:.2f}{' (best)' if improved else ''}",
             "epoch", epoch=epoch, step=position.step, loss=mean_loss, lr=self.optimiser.param_groups[0]["lr"],
