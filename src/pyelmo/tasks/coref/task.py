@@ -15,13 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
-from pyelmo.errors import ConfigError
 from pyelmo.tasks.coref.data import Document, document_files, read_documents, sorted_clusters, split
 from pyelmo.tasks.coref.network import CorefNetwork, Ranking, gold_clusters
 from pyelmo.tasks.coref.scores import FIELDS, METRICS, count_clusters, f1, mean_f1
 from pyelmo.tasks.harness.characters import CharacterFeatures
 from pyelmo.tasks.harness.metrics import Metric
-from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, check_positive
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, TextOrWords, Vocabularies
 from pyelmo.text.characters import Bytes
 from pyelmo.text.tokens import split_sentences, split_words
@@ -54,9 +53,8 @@ class CorefNetworkSettings:
     input_dropout: float = 0.5  # on all input vectors, those of ELMo included
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "scorer", "depth", "feature", "width", "ratio", "antecedents", "sentences"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"network.{name}: {getattr(self, name)} must be positive")
+        sizes = ("hidden", "scorer", "depth", "feature", "width", "ratio", "antecedents", "sentences")
+        check_positive("network", self, *sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +74,11 @@ class DocumentMetadata:
 def read(path: Path, data: CorefDataSettings, training: bool) -> list[Example]:
     least = 1 if data.singletons else 2
     documents = read_documents(path, data.format, folder=data.folder, language=data.language)
-    return [
-        Example(
-            document.sentences,
-            sorted_clusters(document.clusters, least),
-            DocumentMetadata(document.speakers, document.genre),
-        )
-        for document in documents
-    ]
+    examples = []
+    for document in documents:
+        metadata = DocumentMetadata(document.speakers, document.genre)
+        examples.append(Example(document.sentences, sorted_clusters(document.clusters, least), metadata))
+    return examples
 
 
 def data_files(path: Path, data: CorefDataSettings) -> list[Path]:
@@ -164,8 +159,8 @@ def make_examples(texts: Sequence[TextOrWords], data: CorefDataSettings, vocabul
     if not isinstance(text, str):
         return [Example(split(Document("", (tuple(text),), ()), data.language).sentences, (), DocumentMetadata())]
     sentences = [sentence for line in text.split("\n") for sentence in split_sentences(line, data.language)]
-    texts_in_words = (tuple(split_words(sentence, data.language)) for sentence in sentences)
-    return [Example(tuple(words for words in texts_in_words if words), (), DocumentMetadata())]
+    sentences_in_words = (tuple(split_words(sentence, data.language)) for sentence in sentences)
+    return [Example(tuple(words for words in sentences_in_words if words), (), DocumentMetadata())]
 
 
 def format_examples(examples: Sequence[Example]) -> str:

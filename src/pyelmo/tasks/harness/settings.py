@@ -54,8 +54,7 @@ class TrainingSettings:
     checkpoint_every: int = 1000  # steps; there is also a checkpoint after every epoch
 
     def __post_init__(self) -> None:
-        for name in ("lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every"):
-            _check(getattr(self, name) > 0, f"training.{name}: {getattr(self, name)} must be positive")
+        check_positive("training", self, "lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every")
         _check(0 <= self.average < 1, f"training.average: {self.average} is not between 0 and 1")
 
 
@@ -80,6 +79,12 @@ class TaskRecipe:
     words: WordSettings = field(default_factory=WordSettings)
     elmo: ElmoSettings = field(default_factory=ElmoSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+def check_positive(group: str, settings: object, *names: str) -> None:
+    """Raise a ConfigError if one of these settings is not above 0; `group` is its table in a recipe."""
+    for name in names:
+        _check(getattr(settings, name) > 0, f"{group}.{name}: {getattr(settings, name)} must be positive")
 
 
 def _check(ok: bool, message: str) -> None:

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
-from pyelmo.errors import ConfigError
 from pyelmo.tasks.harness.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.harness.metrics import Metric, percentage
-from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, check_positive
 from pyelmo.tasks.harness.task import (
     Example,
     InputSizes,
@@ -48,8 +47,7 @@ class QaDataSettings(DataSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.limit < 1:
-            raise ConfigError(f"data.limit: {self.limit} must be positive")
+        check_positive("data", self, "limit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +59,7 @@ class QaNetworkSettings:
     longest: int = 17  # words of the longest answer
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise ConfigError(f"network.longest: {self.longest} must be positive")
+        check_positive("network", self, "longest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +81,11 @@ def read(path: Path, data: QaDataSettings, training: bool) -> list[Example]:
     questions = read_questions(path, data.language)
     if training:
         questions = training_questions(questions, data.limit)
-    return [
-        Example(
-            (question.passage.words, question.words),
-            question.answers,
-            QuestionMetadata(question.passage, data.format, question.spans),
-        )
-        for question in questions
-    ]
+    examples = []
+    for question in questions:
+        metadata = QuestionMetadata(question.passage, data.format, question.spans)
+        examples.append(Example((question.passage.words, question.words), question.answers, metadata))
+    return examples
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
