@@ -133,7 +133,7 @@ class Embedder:
             language = pretrained.language or "general"
         check_language(language)
         if threads is not None and threads < 1:
-            raise InputError(f"threads {threads} must be at least 1")
+            raise InputError(f"threads is {threads}; it must be at least 1")
         self.pretrained = pretrained
         self.language = language
         self.precision = precision
@@ -335,7 +335,7 @@ class Embedder:
             (3, 768)
         """
         if batch_size is not None and batch_size < 1:
-            raise InputError(f"batch_size {batch_size} must be at least 1")
+            raise InputError(f"batch_size is {batch_size}; it must be at least 1")
         check_choice("output", output, ("numpy", "torch"))
         check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling)

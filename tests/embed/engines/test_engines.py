@@ -211,7 +211,7 @@ def test_float16_is_float32_rounded():
     [
         ({"precision": "int4"}, "precision 'int4' is none of"),
         ({"precision": "bfloat16"}, "is not available on device 'cpu'"),
-        ({"threads": 0}, "threads 0 must be at least 1"),
+        ({"threads": 0}, "threads is 0; it must be at least 1"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(options, message):
