@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.tasks.coref.data import Document, Mention, read_documents
+from pyelmo.tasks.coref.data import CorefDocument, Mention, read_documents
 
 CONLL2012 = """#begin document (bc/cctv/00/cctv_0000); part 000
 bc/cctv/00/cctv_0000 0 0 John NNP (TOP(S(NP*) - - - Ann (PERSON) (ARG0*) (3)
@@ -37,14 +37,14 @@ ONTOGUM = "# begin document \n0\tThe\t(2\n1\tking\t2)\n2\tran\t_\n3\t.\t_\n4\tHe
 
 def test_conll_2012_has_documents_in_parts_with_speakers_and_a_genre(write):
     first, second = read_documents(write(CONLL2012))
-    assert first == Document(
+    assert first == CorefDocument(
         "bc/cctv/00/cctv_0000; part 0",
         (("John", "saw", "his", "mother"), ("She", "(")),
         ((Mention(0, 1), Mention(2, 3)), (Mention(2, 4), Mention(4, 5))),
         ("Ann",) * 4 + ("",) * 2,
         "bc",
     )
-    assert second == Document("bc/cctv/00/cctv_0000; part 1", (("Yes",),), (), (), "bc")
+    assert second == CorefDocument("bc/cctv/00/cctv_0000; part 1", (("Yes",),), (), (), "bc")
 
 
 def test_litbank_has_empty_columns_and_single_mentions(write):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -41,7 +41,7 @@ Cluster = tuple[Mention, ...]
 
 
 @dataclass(frozen=True)
-class Document:
+class CorefDocument:
     """A text and its clusters of mentions that refer to the same thing, in the order of their words."""
 
     name: str
@@ -80,7 +80,7 @@ _NOTHING = ("-", "_", "")
 
 def read_documents(
     path: str | Path, format: str = "conll2012", *, folder: str | Path | None = None, language: str = "en"
-) -> list[Document]:
+) -> list[CorefDocument]:
     """Read documents, except those whose words are blanked out.
 
     Args:
@@ -99,7 +99,9 @@ def read_documents(
         log.warning("%s: %d of %d documents are left out, because their words are blank", path, blank, len(documents))
     if not readable:
         raise FormatError(f"{path}: holds no documents. Is it empty, or in another format than {format}?")
-    return [split(document, language) for document in readable] if format == "ontogum" else readable
+    if format == "ontogum":
+        return [replace(item, sentences=group_by_sentence(item.words, language)) for item in readable]
+    return readable
 
 
 def document_files(path: str | Path, folder: str | Path | None = None) -> list[Path]:
@@ -127,21 +129,20 @@ def document_files(path: str | Path, folder: str | Path | None = None) -> list[P
     return files
 
 
-def is_blank(document: Document) -> bool:
+def is_blank(document: CorefDocument) -> bool:
     """Return whether all words are underscores, as in texts that may not be published (OntoGUM's from Reddit)."""
     return all(not word.strip("_") for word in document.words)
 
 
-def split(document: Document, language: str = "en") -> Document:
-    """Split the words of a document into sentences by the rules of a language."""
-    words = document.words
+def group_by_sentence(words: Sequence[str], language: str = "en") -> tuple[tuple[str, ...], ...]:
+    """Group the words of a document into sentences by the rules of a language."""
     text = " ".join(re.sub(r"\s", "_", word) for word in words)
     sentences, start = [], 0
     for sentence in split_sentences(text, language):
         end = start + len(sentence.split())
-        sentences.append(words[start:end])
+        sentences.append(tuple(words[start:end]))
         start = end
-    return replace(document, sentences=tuple(sentences))
+    return tuple(sentences)
 
 
 def sorted_clusters(clusters: Iterable[Collection[Mention]], least: int = 1) -> tuple[Cluster, ...]:
@@ -204,7 +205,7 @@ class _OpenDocument:
                     )
                 self.mentions.setdefault(name, []).append(Mention(self.opened[name].pop()[0], position + 1))
 
-    def close(self) -> Document:
+    def close(self) -> CorefDocument:
         for name, starts in self.opened.items():
             if starts:
                 raise FormatError(f"{starts[-1][1]}: the mention ({name} is never closed. Is the file complete?")
@@ -217,10 +218,10 @@ class _OpenDocument:
             seen.update(mentions)
         sentences = tuple(tuple(sentence) for sentence in self.sentences)
         speakers = tuple(self.speakers) if any(self.speakers) else ()
-        return Document(self.name, sentences, sorted_clusters(clusters), speakers, self.genre)
+        return CorefDocument(self.name, sentences, sorted_clusters(clusters), speakers, self.genre)
 
 
-def _read_file(path: Path, format: str) -> Iterator[Document]:
+def _read_file(path: Path, format: str) -> Iterator[CorefDocument]:
     layout = LAYOUTS[format]
     document: _OpenDocument | None = None
     for number, line in numbered_lines(path):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
-from pyelmo.tasks.coref.data import Document, document_files, read_documents, sorted_clusters, split
+from pyelmo.tasks.coref.data import document_files, group_by_sentence, read_documents, sorted_clusters
 from pyelmo.tasks.coref.network import CorefNetwork, Ranking, gold_clusters
 from pyelmo.tasks.coref.scores import FIELDS, METRICS, count_clusters, f1, mean_f1
 from pyelmo.tasks.harness.characters import CharacterFeatures
@@ -154,10 +154,10 @@ def count(example: Example, prediction: Prediction) -> tuple[float, ...]:
 
 
 def make_examples(texts: Sequence[TextOrWords], data: CorefDataSettings, vocabularies: Vocabularies) -> list[Example]:
-    """Return the example of a document: raw text is split at its line ends and into sentences and words."""
+    """Return the example of a document. Raw text is split into lines, sentences and words; words into sentences."""
     (text,) = texts
     if not isinstance(text, str):
-        return [Example(split(Document("", (tuple(text),), ()), data.language).sentences, (), DocumentMetadata())]
+        return [Example(group_by_sentence(text, data.language), (), DocumentMetadata())]
     sentences = [sentence for line in text.split("\n") for sentence in split_sentences(line, data.language)]
     sentences_in_words = (tuple(split_words(sentence, data.language)) for sentence in sentences)
     return [Example(tuple(words for words in sentences_in_words if words), (), DocumentMetadata())]
