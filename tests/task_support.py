@@ -26,7 +26,7 @@ TINY = [
 
 
 def sentences(count: int, seed: int) -> str:
-    """Sentences about people and places, a word and its label a line."""
+    """Return sentences about people and places, one word and its label per line."""
     random = np.random.default_rng(seed)
     lines: list[str] = []
     for _ in range(count):
@@ -63,7 +63,7 @@ def recipe(name: str, *changes: str) -> TaskRecipe:
 
 
 def make_run(folder: Path, counts: list[list[list[int]]], *, encoder: str | None = None, fraction: float = 1.0) -> Path:
-    """A finished run whose seeds have these counts of right, found and gold for each example."""
+    """Write a finished run whose seeds have these counts of correct, predicted and gold spans for each example."""
     folder.mkdir()
     elmo = {"where": "both", "layers": "mix", "penalty": 0.001, "tune": False}
     facts = {

@@ -1,4 +1,4 @@
-"""Processes side by side: their order, what a failure stops, and that none outlives who started it."""
+"""Parallel jobs: their order, what a failure stops, and that no process outlives the one that started it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_jobs_run_in_their_order_and_after_those_they_need(tmp_path):
     assert (tmp_path / "done").exists()
 
 
-def test_as_many_run_at_once_as_are_asked_for(tmp_path):
+def test_at_once_is_the_number_of_parallel_jobs(tmp_path):
     began = time.monotonic()
     given = [job(tmp_path, "a", seconds=0.6), job(tmp_path, "b", after="a"), job(tmp_path, "c")]
     assert list(run(tmp_path, *given, at_once=2)) == ["c", "a", "b"]
     assert time.monotonic() - began > 0.6
 
 
-def test_a_failure_is_told_by_its_last_error_and_stops_only_what_needs_it(tmp_path):
+def test_a_failure_has_its_last_error_and_stops_only_jobs_that_need_it(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.log").write_text("$ before\nelmo: of an earlier process\n")
     given = [job(tmp_path, "a", "lost", mark="done"), job(tmp_path, "b", after="a"), job(tmp_path, "c")]
@@ -73,7 +73,7 @@ os.remove("running/" + sys.argv[1])
 """
 
 
-def test_what_finds_a_gpu_full_runs_again_when_another_has_ended(tmp_path, caplog):
+def test_a_job_without_gpu_memory_runs_again_when_another_has_finished(tmp_path, caplog):
     (tmp_path / "running").mkdir()
     given = [
         Job("a", (sys.executable, "-S", "-c", LONG, "a", "1.5"), tmp_path / "a.log"),
@@ -81,11 +81,11 @@ def test_what_finds_a_gpu_full_runs_again_when_another_has_ended(tmp_path, caplo
         Job("b", (sys.executable, "-S", "-c", "import time; time.sleep(1)\n" + FULL_ONCE), tmp_path / "b.log"),
     ]
     assert run(tmp_path, *given, at_once=3) == dict.fromkeys("abc")
-    assert (tmp_path / "b").read_text() in {"21", "20"}  # beside two others, and then beside one at most
+    assert (tmp_path / "b").read_text() in {"21", "20"}  # first beside two others, then beside at most one
     assert "out of memory; from now on 2 processes" in caplog.text
 
 
-def test_what_finds_a_gpu_full_by_itself_has_failed(tmp_path):
+def test_a_single_job_without_gpu_memory_has_failed(tmp_path):
     full = "import sys; print('elmo: the memory is full', file=sys.stderr); sys.exit(75)"
     assert run(tmp_path, Job("a", (sys.executable, "-c", full), tmp_path / "a.log")) == {"a": "the memory is full"}
 
@@ -111,7 +111,7 @@ def test_a_job_ends_with_the_process_that_started_it(tmp_path):
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
     assert process.stdout.readline() == b"on\n"
-    process.stdin.close()  # as when we are killed
+    process.stdin.close()  # as if the parent was killed
     assert process.wait(30) == -signal.SIGTERM
     process.stdout.close()
 

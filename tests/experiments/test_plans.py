@@ -1,4 +1,4 @@
-"""Plans: what a file says for many runs, and one clear error for what it cannot mean."""
+"""Plan files: the runs that they describe, and one clear error for each mistake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(folder: Path, text: str) -> list[plans.RunSet]:
     return plans.read_plan(folder / "plan.toml")
 
 
-def test_a_run_has_what_its_set_says_and_its_own(tmp_path):
+def test_a_run_has_the_options_of_its_set_and_its_own(tmp_path):
     text = (
         f'{SET}vectors = "v.txt"\nseeds = 2\nset = ["training.batch=8"]\n[[set.run]]\nname = "base"\nencoder = "none"\n'
     )
@@ -42,20 +42,20 @@ def test_a_run_has_what_its_set_says_and_its_own(tmp_path):
     )
 
 
-def test_runs_share_vectors_where_data_encoder_and_reading_are_the_same(tmp_path):
+def test_runs_with_the_same_data_encoder_and_reader_share_vectors(tmp_path):
     changes = ['layers = "top"', "fractions = [0.5]", 'set = ["data.scheme=iob1"]', 'set = ["elmo.tune=true"]']
     text = SET + RUN + "".join(f'[[set.run]]\nname = "{number}"\n{each}\n' for number, each in enumerate(changes))
     keys = [run.vectors_key for run in read(tmp_path, text)[0].runs]
     assert (keys[0] == keys[1] == keys[2], keys[3] != keys[0], keys[4]) == (True, True, None)
 
 
-def test_a_recipe_may_lie_beside_the_plan(tmp_path):
+def test_a_recipe_may_be_a_file_beside_the_plan(tmp_path):
     (tmp_path / "small.toml").write_text("[training]\nbatch = 5\n")
     ((run,),) = (each.runs for each in read(tmp_path, f'{SET}recipe = "small.toml"\n{RUN}'))
     assert (run.recipe.training.batch, run.recipe_source) == (5, str((tmp_path / "small.toml").resolve()))
 
 
-def test_the_row_of_table_1_is_the_first_with_an_encoder_or_that_which_is_marked(tmp_path):
+def test_the_row_of_table_1_is_the_first_run_with_an_encoder_or_the_chosen_one(tmp_path):
     runs = '[[set.run]]\nname = "base"\nencoder = "none"\n[[set.run]]\nname = "b"\nfraction = 0.5\n[[set.run]]\nname = "c"\n'
     assert read(tmp_path, SET + runs)[0].row.name == "n-c"
     assert read(tmp_path, f'{SET}{runs}[[set.run]]\nname = "d"\nrow = true\n')[0].row.name == "n-d"
@@ -115,7 +115,7 @@ def test_missing_files_are_named_together(tmp_path):
     plans.check_files(runs, tmp_path)
 
 
-def test_a_folder_of_another_run_is_noticed(tmp_path):
+def test_a_folder_of_another_run_is_detected(tmp_path):
     (run,) = read(tmp_path, SET + RUN)[0].runs
     plans.check_existing(run, tmp_path)
     facts = {"task": "ner", "data": {part: {"file": part} for part in run.data}, "encoder": {}, "fraction": 1.0}

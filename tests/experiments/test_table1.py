@@ -1,4 +1,4 @@
-"""Table 1: what is made and what is not made again, and the numbers of the table. The processes are stand-ins."""
+"""Table 1: which runs are trained, which are not trained again, and the numbers of the table. A script replaces elmo."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ paper = false
 name = "base"
 encoder = "none"
 """
-# Stands for `elmo`: notes that it was called, fails where a file says so, else leaves a seed's results.
+# Replaces `elmo`: logs its call, fails if a certain file exists, and otherwise writes the results of a seed.
 PROGRAM = """
 import pathlib, sys
 words = sys.argv[1:]
@@ -50,7 +50,7 @@ run, cache = (pathlib.Path(words[words.index(name) + 1]) for name in ("-o", "--c
 seed = words[-1].split("-")[0]
 open("calls", "a").write(f"{run.name} {seed}\\n")
 if pathlib.Path(f"slow-{run.name}").exists():
-    sys.exit(sys.stdin.read())  # which ends with who started this
+    sys.exit(sys.stdin.read())  # until the parent closes the pipe
 if pathlib.Path(f"fail-{run.name}-{seed}").exists():
     sys.exit("elmo: it is broken")
 cache.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ table1.make_runs(*pickle.load(open(sys.argv[1], "rb")))
 
 @pytest.fixture
 def here(tmp_path) -> tuple[list[plans.RunSet], table1.JobSettings]:
-    """The plan, and a folder with its data and what the stand-in needs."""
+    """The plan, and a folder with its data and the files of the script that replaces elmo."""
     for name, text in {"plan.toml": PLAN, "program": PROGRAM, "train": "", "test": ""}.items():
         (tmp_path / name).write_text(text)
     sets = plans.read_plan(tmp_path / "plan.toml")
@@ -92,14 +92,14 @@ def here(tmp_path) -> tuple[list[plans.RunSet], table1.JobSettings]:
 
 
 def calls(setting: table1.JobSettings) -> list[str]:
-    """The calls since the last question."""
+    """Return the calls since this function was last used."""
     path = setting.data / "calls"
     found = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
     return found
 
 
-def test_every_seed_is_made_once_in_the_files_order_and_vectors_before_those_who_read_them(here):
+def test_every_seed_is_trained_once_in_the_order_of_the_plan_after_its_vectors(here):
     sets, setting = here
     assert table1.make_runs(sets, setting) == []
     wanted = [
@@ -114,7 +114,7 @@ def test_every_seed_is_made_once_in_the_files_order_and_vectors_before_those_who
     assert calls(setting) == [*wanted, "srl-base 1"]
     assert table1.make_runs(sets, setting) == []
     assert calls(setting) == []
-    # A seed whose result is gone is made again, without its vectors, which are there.
+    # A seed without a result is trained again, but its vectors are still in the cache.
     (setting.output / "names-en" / "seed-2" / "result.json").unlink()
     (setting.output / "names-en" / "seed-2" / "answers-dev.jsonl").unlink()
     (setting.output / "names-en" / "seed-2").rmdir()
@@ -128,7 +128,7 @@ def test_every_seed_is_made_once_in_the_files_order_and_vectors_before_those_who
     ]
 
 
-def test_only_what_is_chosen_is_made_and_the_table_says_what_is_missing(here):
+def test_only_chosen_runs_are_trained_and_the_table_lists_what_is_missing(here):
     sets, setting = here
     (setting.data / "train").unlink()
     with pytest.raises(NotFoundError, match="lacks these files of the plan: train"):
@@ -162,7 +162,7 @@ def test_a_failed_seed_stops_no_other_and_is_tried_again(here):
     assert calls(setting)[:2] == ["names-base 1", "names-en 0"]
 
 
-def test_a_killed_command_goes_on(here):
+def test_a_killed_command_resumes(here):
     sets, setting = here
     (setting.data / "slow-names-en").touch()
     (setting.data / "given").write_bytes(pickle.dumps((sets, setting)))
@@ -204,4 +204,4 @@ def test_the_table_has_the_numbers_of_its_runs_and_those_of_the_paper(here, tmp_
     assert [each["run"] for each in facts["sets"]["names"]] == ["names-base", "names-en", "names-en-0.5"]
     assert "names-en: output of ner" in written[3].read_text()
     curve = written[2].read_text()
-    assert ("wnut: en" in curve, "no encoder" in curve) == (True, False)  # of one point there is no curve
+    assert ("wnut: en" in curve, "no encoder" in curve) == (True, False)  # one point makes no curve

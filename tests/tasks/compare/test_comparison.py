@@ -1,4 +1,4 @@
-"""The table: numbers by hand, a bootstrap on known cases, runs that cannot be compared."""
+"""The comparison of runs: values computed by hand, a bootstrap of known cases, runs that cannot be compared."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_bootstrap_of_known_cases():
     assert paired_bootstrap(counts, better, SPAN_F1, resamples=2000) == found
 
 
-def test_seeds_that_counted_a_third_number_of_accuracy_stand_beside_those_that_do_not(tmp_path):
+def test_old_seeds_with_a_third_count_are_compared_with_new_ones(tmp_path):
     run = make_run(tmp_path / "run", [[[1, 1, 1], [0, 1, 1]], [[1, 1, 1], [1, 1, 1]]])
     facts = json.loads((run / "run.json").read_text()) | {"task": "sentiment"}
     (run / "run.json").write_text(json.dumps(facts))
@@ -87,7 +87,7 @@ def test_seeds_that_counted_a_third_number_of_accuracy_stand_beside_those_that_d
     assert (found.scores("test"), found.counts().tolist()) == ([50, 100], [[[1, 1], [0, 1]], [[1, 1], [1, 1]]])
 
 
-def test_what_is_no_run_is_one_clear_error(tmp_path):
+def test_a_folder_that_is_not_a_run_is_one_clear_error(tmp_path):
     with pytest.raises(NotFoundError, match="no run.json in this folder"):
         read_run(tmp_path)
     (tmp_path / "run.json").write_text("{}")

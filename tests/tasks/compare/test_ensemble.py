@@ -1,4 +1,4 @@
-"""Ensembles: the mean of the members' probabilities decides, and the table says what each reaches."""
+"""Ensembles: they predict from the mean of the probabilities, and the table has the scores of all members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_mean_of_the_probabilities_decides(runs):
     assert found.score.sums == {"right": right.sum(), "of": 36}
 
 
-def test_the_table_has_members_their_mean_and_all_together(runs, tmp_path):
+def test_the_table_has_the_members_their_mean_and_the_ensemble(runs, tmp_path):
     found = ensemble.evaluate([runs / "plain"], runs / "data", resamples=20)
     lines = ensemble.markdown(found).splitlines()
     assert lines[0] == "| member | accuracy |"

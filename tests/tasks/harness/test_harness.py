@@ -1,4 +1,4 @@
-"""What the harness gives any task: texts by themselves, documents as batches, parts of them in training, any metric."""
+"""What the harness does for any task: several texts, documents as batches, cropping in training, any metric."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEEN: list[tuple[bool, int, torch.Size]] = []  # in training or not, examples, s
 
 
 class Lengths(nn.Module):
-    """Answers with the lengths of the texts that it was given."""
+    """Predicts the lengths of its texts."""
 
     def __init__(self, recipe, sizes, vocabularies):
         super().__init__()
@@ -50,7 +50,7 @@ class ToyRecipe(TaskRecipe):
 
 
 def read(path, data, training):
-    """A line is an example, its texts between bars."""
+    """Read one example per line, with bars between its texts."""
     found = []
     for line in path.read_text().splitlines():
         texts = tuple(tuple(text.split()) for text in line.split("|"))
@@ -68,7 +68,7 @@ TOY = {
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch, ner_data):
-    """Trains a toy task on three examples, with an encoder."""
+    """Train a toy task on three examples, with an encoder."""
 
     def run(**fields):
         monkeypatch.setattr(task, "TASKS", ("toy",))
@@ -101,7 +101,7 @@ def test_examples_of_several_texts_give_inputs_for_each_and_embed_them_once(toy,
         model.predict([("a", "b", "c"), ("a", " ", "c")])
 
 
-def test_a_document_is_a_batch_and_only_training_sees_a_part_of_it(toy):
+def test_a_document_is_a_batch_and_is_cropped_only_in_training(toy):
     def crop(example, recipe, random):
         start = int(random.integers(len(example.texts)))
         return Example(example.texts[start : start + 1], example.labels)
@@ -112,7 +112,7 @@ def test_a_document_is_a_batch_and_only_training_sees_a_part_of_it(toy):
     assert {(examples, tuple(shape)) for train, examples, shape in SEEN if not train} == {(1, (3, 3))}
 
 
-def test_long_examples_are_answered_by_fewer_at_once():
+def test_long_examples_are_predicted_in_smaller_batches():
     lengths = [5000, 1, 256, 512, 512, 512, 0, *[10] * 100]
     batches = length_batches(lengths, 64)
     assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
@@ -133,7 +133,7 @@ def test_the_bootstrap_resamples_any_metric():
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cpu", "highest"), ("cuda", "high")])
-def test_only_a_gpu_s_step_has_products_on_tensor_cores(device, wanted):
+def test_only_training_steps_on_a_gpu_use_tensor_cores(device, wanted):
     with _tensor_cores(torch.device(device)):
         assert torch.get_float32_matmul_precision() == wanted
     assert torch.get_float32_matmul_precision() == "highest"

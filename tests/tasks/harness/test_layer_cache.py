@@ -1,4 +1,4 @@
-"""The cache: embedded once, shared, exact, and damage is noticed."""
+"""The cache of layers: sentences are embedded once, runs share them, values are exact, damage is detected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SENTENCES = [("a", "bc"), ("def",), ("a", "bc"), ("x", "y", "z")]
 
 
 def counting(seen: list[list[str]], *, name: str = "m", scale: float = 1.0) -> NamedEncoder:
-    """Two layers of three numbers: a word's length, and its place."""
+    """An encoder with two layers of size three: the length of a word, and its position."""
 
     def embed(sentences):
         for words in sentences:
@@ -55,7 +55,7 @@ def test_another_encoder_precision_or_sentence_is_another_entry(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "header"])
-def test_a_damaged_cache_is_said_and_made_again(tmp_path, damage, caplog):
+def test_a_damaged_cache_is_reported_and_written_again(tmp_path, damage, caplog):
     seen: list[list[str]] = []
     before = open_cache(tmp_path, seen)(SENTENCES)
     (path,) = (tmp_path / "cache").glob("*/vectors.npy")
@@ -92,7 +92,7 @@ def test_live_vectors_are_rounded_as_cached_ones(tmp_path):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("free", [0, 1 << 30])
-def test_a_gpu_gets_the_same_from_its_own_memory_and_from_ours(tmp_path, monkeypatch, free):
+def test_a_gpu_gets_the_same_layers_from_its_own_memory_and_from_the_host(tmp_path, monkeypatch, free):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, free))
     on_gpu = open_cache(tmp_path, [], settings={"device": "cuda"})(SENTENCES)
     assert on_gpu.device.type == "cuda"

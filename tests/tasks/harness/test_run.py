@@ -61,7 +61,7 @@ def finished(ner_data, tmp_path_factory) -> Path:
     return output
 
 
-def test_a_run_learns_and_says_what_it_did(finished):
+def test_a_run_learns_and_writes_down_its_settings(finished):
     assert max(scores(finished)) > 90
     facts = json.loads((finished / "run.json").read_text())
     assert (facts["task"], facts["encoder_name"], facts["data"]["test"]["file"]) == ("ner", "LM", "test.conll")
@@ -84,7 +84,7 @@ def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
     assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
 
 
-def test_weights_that_are_read_are_not_drawn_first(finished):
+def test_loading_a_model_skips_random_initialisation(finished):
     before = torch.get_rng_state()
     load(finished)
     assert torch.equal(torch.get_rng_state(), before)
@@ -98,7 +98,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp
     assert not torch.equal(one["network.crf.start"], other["network.crf.start"])
 
 
-def test_a_run_that_has_had_its_minutes_ends_with_the_epoch(ner_data, tmp_path):
+def test_a_run_past_its_time_limit_ends_with_the_epoch(ner_data, tmp_path):
     wanted = plan(ner_data, "training.minutes=1e-9", "training.epochs=5")
     assert wanted.recipe.training.epochs == 5
     assert plan(ner_data, "training.minutes=1").recipe.training.epochs == plan(ner_data).recipe.training.epochs
@@ -106,7 +106,7 @@ def test_a_run_that_has_had_its_minutes_ends_with_the_epoch(ner_data, tmp_path):
     assert (result["epochs"], result["best_epoch"]) == (1, 1)
 
 
-def test_seeds_trained_apart_are_those_of_one_run(ner_data, tmp_path):
+def test_seeds_trained_separately_equal_those_of_one_run(ner_data, tmp_path):
     wanted = plan(ner_data, encoder=str(ner_data / "LM"), seeds=2)
     train_run(wanted, tmp_path / "one")
     (second,) = train_run(replace(wanted, seeds=1, first_seed=2), tmp_path / "two")
@@ -131,7 +131,7 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
     train_run(wanted, tmp_path / "whole")
 
     def stopped(name: str, call: int) -> None:
-        """Start or go on, and stop at the n-th call of a function."""
+        """Start or resume, and stop at the n-th call of a function."""
         original, calls = getattr(training_loop, name), []
 
         def stopping(*arguments):
@@ -153,7 +153,7 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
     assert same(tmp_path / "stopped", tmp_path / "whole")
 
 
-def test_a_model_of_the_mean_of_weights_is_another_one(ner_data, tmp_path):
+def test_averaged_weights_differ_from_the_last_ones(ner_data, tmp_path):
     for average in ("0.0", "0.9"):
         train_run(plan(ner_data, f"training.average={average}"), tmp_path / average)
     last, mean = (weights(tmp_path / average)["network.crf.start"] for average in ("0.0", "0.9"))
@@ -243,7 +243,7 @@ def test_static_vectors_are_fixed_unless_tuned_and_can_be_the_encoder(ner_data, 
     assert weights(tmp_path / "encoder")["representation.mixes.input.logits"].shape == (1,)
 
 
-def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_saved(ner_data, tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite_stops_the_training_and_nothing_is_saved(ner_data, tmp_path, monkeypatch):
     original, calls = TaskModel.loss, []
 
     def diverging(model, examples):
@@ -256,13 +256,13 @@ def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_saved(ner_dat
     assert not list((tmp_path / "run" / "seed-1").iterdir())
 
 
-def test_training_stops_when_the_development_score_stands_still(ner_data, tmp_path):
+def test_training_stops_when_the_dev_score_no_longer_improves(ner_data, tmp_path):
     wanted = plan(ner_data, "training.epochs=50", "training.patience=2", "training.lr=1e-9")
     (result,) = train_run(wanted, tmp_path / "run")
     assert (result["epochs"], result["best_epoch"]) == (3, 1)
 
 
-def test_the_rate_is_halved_where_the_score_stands_still(ner_data, tmp_path):
+def test_the_learning_rate_is_halved_when_the_score_no_longer_improves(ner_data, tmp_path):
     wanted = plan(ner_data, "training.epochs=5", "training.halve_after=2", "training.lr=1e-9")
     train_run(wanted, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "seed-1" / "log.jsonl").read_text().splitlines()]
@@ -270,7 +270,7 @@ def test_the_rate_is_halved_where_the_score_stands_still(ner_data, tmp_path):
     assert rates == pytest.approx([1, 1, 1, 0.5, 0.5])
 
 
-def test_batches_hold_every_example_once_and_like_lengths():
+def test_batches_have_every_example_once_and_similar_lengths():
     lengths = np.random.default_rng(0).integers(1, 60, 1000).tolist()
     batches = epoch_batches(lengths, 10, 1, 0)
     assert sorted(row for batch in batches for row in batch) == list(range(1000))
@@ -281,12 +281,12 @@ def test_batches_hold_every_example_once_and_like_lengths():
     assert sorted(map(len, epoch_batches([1] * 21, 10, 1, 0))) == [1, 10, 10]
 
 
-def test_numbers_of_words_are_rows_with_padding_after_them():
+def test_word_ids_become_padded_rows():
     rows = pad_ids(iter([5, 6, 7, 8]), [1, 0, 3], torch.device("cpu"), padding=-1)
     assert rows.tolist() == [[5, -1, -1], [-1, -1, -1], [6, 7, 8]]
 
 
-def test_a_fraction_holds_a_smaller_one_and_differs_by_seed():
+def test_a_fraction_contains_every_smaller_one_and_depends_on_the_seed():
     examples = [Example(((str(number),),)) for number in range(100)]
     tenth, half = sample_examples(examples, 0.1, 1), sample_examples(examples, 0.5, 1)
     assert (len(tenth), set(tenth) < set(half)) == (10, True)
@@ -326,7 +326,7 @@ def test_seeds_of_a_new_run_may_begin_at_once(ner_data, tmp_path):
     assert len(train_run(plan(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
 
 
-def test_a_run_may_be_called_as_a_model_in_the_box(ner_data, tmp_path, monkeypatch):
+def test_a_run_may_have_the_name_of_a_bundled_model(ner_data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seeds in (1, 2):
         train_run(plan(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
@@ -382,7 +382,7 @@ def test_a_damaged_model_is_one_clear_error(finished, tmp_path, break_it, messag
         load(tmp_path / "model")
 
 
-def test_a_truncated_model_and_another_encoder_are_noticed(finished, ner_data, tmp_path):
+def test_a_truncated_model_and_another_encoder_are_detected(finished, ner_data, tmp_path):
     shutil.copytree(finished / "seed-1" / "model", tmp_path / "cut")
     path = tmp_path / "cut" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
@@ -400,7 +400,7 @@ def test_a_truncated_model_and_another_encoder_are_noticed(finished, ner_data, t
 
 
 @pytest.mark.parametrize("name", recipe_names("task"))
-def test_every_task_recipe_in_the_box_parses(name):
+def test_every_bundled_task_recipe_parses(name):
     assert read_settings(find_task(name.partition("-")[0]).recipe, name, group="task").training.batch > 0
 
 

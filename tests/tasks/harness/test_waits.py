@@ -1,4 +1,4 @@
-"""A step of training reads nothing back from its device: on one that has no values (torch's `meta`) it runs all the same."""
+"""A training step never reads a value from its device, so it also runs on torch's `meta` device, which has no values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {
 
 
 class NoCast(contextlib.nullcontext):
-    """Autocast knows no device without values."""
+    """Autocast does not support the meta device."""
 
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__()

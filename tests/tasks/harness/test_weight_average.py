@@ -1,4 +1,4 @@
-"""The running mean of weights: as its equation has it, and a guest in the model."""
+"""The moving average of weights: it follows its equation, and the model gets its own weights back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def make():
     return model
 
 
-def test_the_mean_is_that_of_the_equation_and_of_trained_weights_alone():
+def test_the_average_follows_the_equation_for_trained_weights_only():
     model = make()
     average = WeightAverage(model, 0.5)
     want = model.weight.detach().clone()
@@ -30,7 +30,7 @@ def test_the_mean_is_that_of_the_equation_and_of_trained_weights_alone():
     assert torch.allclose(average.means["weight"], want)
 
 
-def test_the_model_has_the_means_for_a_while_and_its_own_weights_after_even_if_that_fails():
+def test_the_model_gets_its_own_weights_back_even_after_an_error():
     model = make()
     average = WeightAverage(model, 0.9)
     with torch.no_grad():
@@ -45,7 +45,7 @@ def test_the_model_has_the_means_for_a_while_and_its_own_weights_after_even_if_t
     assert torch.equal(average.means["weight"], mean)
 
 
-def test_without_a_decay_nothing_is_kept():
+def test_without_a_decay_there_are_no_averages():
     model = make()
     average = WeightAverage(model, 0.0)
     average.update(3)

@@ -85,7 +85,7 @@ LABELS = {scheme: ["O", *(f"{letter}-{name}" for name in NAMES for letter in SCH
 @settings(deadline=None)
 @given(data=st.data())
 def test_a_constrained_decoder_never_gives_an_invalid_sequence(scheme, data):
-    """A sequence is valid if the spans it is read as are spelt the same way again."""
+    """A sequence is valid if converting it to spans and back gives the same labels."""
     others = data.draw(st.permutations(LABELS[scheme][1:]))
     labels = ["O", *others[: data.draw(st.integers(0, len(others)))]]
     labels = data.draw(st.permutations(labels))
@@ -113,7 +113,7 @@ def test_a_constrained_decoder_gives_the_best_of_the_valid_sequences(scheme):
         assert tuple(path) == max(valid, key=lambda one: scores[one].item())
 
 
-def test_transitions_are_told_by_the_scheme_with_the_start_and_the_end_last():
+def test_the_scheme_decides_transitions_with_the_start_and_the_end_last():
     labels = ["O", "B-X", "I-X", "B-Y", "I-Y"]
     bio = allowed_transitions(labels, "bio")
     assert bio.shape == (7, 7)

@@ -1,4 +1,4 @@
-"""Labels and spans are the same thing in three spellings, and are counted as the official scorers count them."""
+"""Labels and spans convert into each other in three schemes, and are counted like the official scorers count."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_spans_that_overlap_or_lie_outside_are_refused(spans):
         to_labels(spans, 4)
 
 
-def test_a_span_is_right_with_its_bounds_and_its_label_and_sentences_add_up():
+def test_a_span_is_correct_with_its_bounds_and_its_label_and_sentences_add_up():
     # gold: LOC 0-2, PER 3-4, PER 5-7.  found: LOC 0-2 right, PER 3-5 wrong bounds, LOC 5-7 wrong label.
     first = count_spans(
         [Span(0, 2, LOC), Span(3, 4, PER), Span(5, 7, PER)], [Span(0, 2, LOC), Span(3, 5, PER), Span(5, 7, LOC)]
@@ -115,7 +115,7 @@ def test_a_span_is_right_with_its_bounds_and_its_label_and_sentences_add_up():
 
 
 def conlleval(gold, found):
-    """Right, found and gold spans by conlleval's own procedure: word by word, from pairs of neighbouring tags alone."""
+    """Correct, predicted and gold spans by conlleval's own procedure: word by word, from pairs of neighbouring tags alone."""
 
     def begins(before, here):
         return here[0] == "B" or (here[0] == "I" and (before[0] == "O" or before[1:] != here[1:]))
@@ -149,7 +149,7 @@ def test_any_tags_are_counted_as_conlleval_counts_them_word_by_word(pairs):
     assert count_spans(to_spans(gold, "iob1"), to_spans(found, "iob1")).all == conlleval(gold, found)
 
 
-def test_nothing_found_and_nothing_to_find_is_zero():
+def test_no_predicted_and_no_gold_spans_score_zero():
     assert (SpanCounts().precision, SpanCounts().recall, SpanCounts().f1) == (0.0, 0.0, 0.0)
     assert count_spans([], []).all == SpanCounts()
 
