@@ -35,7 +35,7 @@ def test_the_symbols_of_a_word_are_encoded_once_as_the_alphabet_encodes_them(mon
     table, numbers = symbols([("new", "be")])  # in their order in these texts, whatever was before
     assert table.tolist() == [8 * [7], encode_rows(Bytes(8), ["be"])[0].tolist()]
     assert numbers.tolist() == [0, 1]
-    monkeypatch.setattr("pyelmo.tasks.harness.characters.KEPT", 1)
+    monkeypatch.setattr("pyelmo.tasks.harness.characters.CACHED_WORDS", 1)
     assert symbols([("be",)])[0].tolist() == [8 * [7]]  # forgotten
 
 

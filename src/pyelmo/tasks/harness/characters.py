@@ -19,7 +19,7 @@ from pyelmo.tasks.harness.batching import WordIdCache, pad_ids
 from pyelmo.tasks.harness.task import Words
 from pyelmo.text.characters import Alphabet, Bytes, Jamo, encode_rows
 
-KEPT = 500_000  # words whose symbols are remembered
+CACHED_WORDS = 500_000  # limit of `SymbolTable`, in distinct words
 ALPHABETS: dict[str, Callable[[], Alphabet]] = {"bytes": Bytes, "jamo": Jamo}
 
 
@@ -54,7 +54,7 @@ class CharacterFeatures(nn.Module):
 
 
 class SymbolTable:
-    """The symbols of words, encoded once for each distinct word, since most texts come again in every epoch."""
+    """The symbols of words, encoded once for each distinct word, because most texts recur in every epoch."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
@@ -65,9 +65,9 @@ class SymbolTable:
     def __call__(self, texts: Sequence[Words]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return the symbols (U, C) of the distinct words, and for each word (N,) its row in them.
 
-        The rows are in the order in which the words first come.
+        The symbols are in the order in which the words first occur.
         """
-        if len(self.numbers) > KEPT:
+        if len(self.numbers) > CACHED_WORDS:
             self.numbers.clear()
             self.texts.clear()
         new_words = chain.from_iterable(text for text in texts if text not in self.texts.known)
