@@ -1,1 +1,1 @@
-"""The names and shapes of older programs, so that their users change one line."""
+"""The classes of older libraries with their names, arguments and shapes, so that a program changes one import."""

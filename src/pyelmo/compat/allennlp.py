@@ -1,9 +1,10 @@
-"""AllenNLP's ELMo names, with their old arguments and shapes: change the import, keep the program.
+"""The ELMo classes of AllenNLP with their arguments and shapes: a program has to change only its import.
 
     from pyelmo.compat.allennlp import Elmo, ElmoEmbedder, batch_to_ids
 
-One thing differs on purpose: no state is carried from batch to batch unless `stateful=True` asks for it.
-B sentences, T tokens, C = 50 symbols, D vector, L layers (the token layer counted in).
+One difference is on purpose: the LSTM state is not carried from batch to batch unless `stateful=True`.
+
+B sentences, T tokens, C = 50 symbols of a word, D vector, L layers (including the token layer).
 """
 
 from __future__ import annotations
@@ -35,7 +36,19 @@ PADDING_WORD, UNKNOWN_WORD = "@@PADDING@@", "@@UNKNOWN@@"
 
 
 def batch_to_ids(batch: list[list[str]]) -> Tensor:
-    """Tokenised sentences as character ids (B, T, 50), without sentence marks, zero after the end."""
+    """Convert tokenised sentences to character ids.
+
+    Args:
+        batch: Sentences as lists of words.
+
+    Returns:
+        The ids (B, T, 50), without boundary tokens, and 0 after the end of a sentence.
+
+    Example:
+        >>> from pyelmo.compat.allennlp import batch_to_ids
+        >>> batch_to_ids([["A", "bank", "account"], ["Hello"]]).shape
+        torch.Size([2, 3, 50])
+    """
     alphabet = Bytes()
     ids = torch.zeros(len(batch), max(map(len, batch), default=0), alphabet.max_length, dtype=torch.long)
     for row, sentence in enumerate(batch):
@@ -44,7 +57,31 @@ def batch_to_ids(batch: list[list[str]]) -> Tensor:
 
 
 class Elmo(nn.Module):
-    """AllenNLP's `Elmo`: character ids in, `num_output_representations` mixes out."""
+    """AllenNLP's `Elmo` module: character ids -> one or more mixes of the layers.
+
+    Args:
+        options_file: The path of options.json; by default it is looked for beside the weights.
+        weight_file: The path of the HDF5 weights. A model folder or the name of a bundled model works, too.
+        num_output_representations: The number of mixes.
+        requires_grad: Whether the biLM is fine-tuned.
+        do_layer_norm: Normalise each layer over the tokens of the batch before it is mixed.
+        dropout: Dropout on the mixed vectors.
+        vocab_to_cache: Words whose token vectors are computed once; `word_inputs` refers to them.
+        keep_sentence_boundaries: Keep the vectors of the boundary tokens.
+        scalar_mix_parameters: Fixed weights of the layers, before the softmax; by default they are trained.
+        module: A biLM to use instead of the two files.
+        stateful: Carry the LSTM state from batch to batch, as AllenNLP always did.
+
+    Raises:
+        InputError: The arguments contradict each other, or the model reads words instead of characters.
+
+    Example:
+        >>> from pyelmo.compat.allennlp import Elmo, batch_to_ids
+        >>> elmo = Elmo(weight_file="en", num_output_representations=2, dropout=0.0)
+        >>> output = elmo(batch_to_ids([["A", "bank", "account"], ["Hello"]]))
+        >>> [values.shape for values in output["elmo_representations"]]
+        [torch.Size([2, 3, 768]), torch.Size([2, 3, 768])]
+    """
 
     def __init__(
         self,
@@ -64,14 +101,14 @@ class Elmo(nn.Module):
         super().__init__()
         if module is not None:
             if options_file is not None or weight_file is not None:
-                raise InputError("Elmo takes a module or the two files, not both")
+                raise InputError("give either module or options_file and weight_file, not both")
             if not isinstance(module, BiLM):
-                raise InputError(f"module must be a pyelmo BiLM, got {type(module).__name__}")
+                raise InputError(f"module: must be a pyelmo BiLM, got {type(module).__name__}")
             bilm = module
         else:
             bilm = _pretrained(options_file, weight_file).bilm
         if bilm.chars is None:
-            raise InputError("this model reads words, not characters: use pyelmo.load")
+            raise InputError("this model reads words, not characters; load it with pyelmo.load")
         self._elmo = model.Elmo(
             bilm, mixes=num_output_representations, dropout=dropout, trainable=requires_grad,
             keep_boundaries=keep_sentence_boundaries, layer_norm="batch" if do_layer_norm else None,
@@ -87,23 +124,35 @@ class Elmo(nn.Module):
             self._fill_cache(vocab_to_cache)
 
     def get_output_dim(self) -> int:
+        """Return the size D of a vector."""
         return self._elmo.dim
 
     def reset_states(self) -> None:
-        """Forget what was carried (with `stateful=True`)."""
+        """Reset the carried LSTM state to zero; needed only with `stateful=True`."""
         self._state = None
 
     def _fill_cache(self, words: list[str]) -> None:
-        """Token vectors of these words, computed once; the place in the list is the id in `word_inputs`."""
+        """Compute the token vectors of words; the position in the list is the id in `word_inputs`."""
         with torch.no_grad():
             vectors = _encode(self._elmo.bilm, batch_to_ids([words])[0])
-        stands_for_others = [word in (PADDING_WORD, UNKNOWN_WORD) for word in words]
-        self._cache, self._in_cache = vectors, ~torch.tensor(stands_for_others)
+        placeholder = [word in (PADDING_WORD, UNKNOWN_WORD) for word in words]
+        self._cache, self._in_cache = vectors, ~torch.tensor(placeholder)
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
-        """(B, T, C), or (B, ..., T, C), -> `elmo_representations`, a list of (B, T, D), and `mask` (B, T)."""
+        """Compute the mixed vectors.
+
+        Args:
+            inputs: Character ids (B, T, C) from `batch_to_ids`, or (B, ..., T, C).
+            word_inputs: Ids of words in `vocab_to_cache` (B, T), or (B, ..., T).
+
+        Returns:
+            A dict of `elmo_representations`, a list of tensors (B, T, D), and `mask` (B, T).
+
+        Raises:
+            InputError: `inputs` has fewer than three axes.
+        """
         if inputs.dim() < 3:
-            raise InputError(f"inputs must be (batch, time, characters), got {tuple(inputs.shape)}")
+            raise InputError(f"inputs: expected the shape (batch, time, characters), got {tuple(inputs.shape)}")
         leading, (time, width) = inputs.shape[:-2], inputs.shape[-2:]
         rows = math.prod(leading)
         flat = inputs.reshape(rows, time, width)
@@ -124,8 +173,8 @@ class Elmo(nn.Module):
         else:
             tokens, mask = _encode(bilm, ids), (ids > 0).any(-1)
         alphabet = Bytes(ids.shape[-1])
-        marks = torch.tensor([alphabet.row("<S>"), alphabet.row("</S>")], device=ids.device)
-        tokens, mask = _add_marks(tokens, mask, *_encode(bilm, marks))
+        boundaries = torch.tensor([alphabet.row("<S>"), alphabet.row("</S>")], device=ids.device)
+        tokens, mask = _add_boundaries(tokens, mask, *_encode(bilm, boundaries))
         if not self._stateful:
             return bilm.contextualise(tokens, mask)
         layers = bilm.contextualise(tokens, mask, _first_rows(bilm, self._state, len(ids)))
@@ -133,7 +182,7 @@ class Elmo(nn.Module):
         return layers
 
     def _cached_tokens(self, ids: Tensor, words: Tensor) -> Tensor:
-        """Cached vectors, and the character CNN's own for words that the cache does not hold."""
+        """Return the cached vectors; words that are not in the cache go through the character CNN."""
         assert self._cache is not None
         assert self._in_cache is not None
         inside = (words < len(self._cache)) & self._in_cache[words.clamp(max=len(self._cache) - 1)]
@@ -146,7 +195,23 @@ class Elmo(nn.Module):
 
 
 class ElmoEmbedder:
-    """AllenNLP's `ElmoEmbedder` (removed after 0.9): all layers of a sentence as numpy arrays."""
+    """AllenNLP's `ElmoEmbedder`, which was removed after version 0.9: all layers of sentences as numpy arrays.
+
+    Args:
+        options_file: The path of options.json; by default it is looked for beside the weights.
+        weight_file: The path of the HDF5 weights. A model folder or the name of a bundled model works, too.
+        cuda_device: The number of the GPU, or -1 for the CPU.
+        stateful: Carry the LSTM state from batch to batch, as AllenNLP always did.
+
+    Raises:
+        InputError: `weight_file` is missing.
+
+    Example:
+        >>> from pyelmo.compat.allennlp import ElmoEmbedder
+        >>> embedder = ElmoEmbedder(weight_file="en")
+        >>> embedder.embed_sentence(["A", "bank", "account"]).shape
+        (3, 3, 768)
+    """
 
     def __init__(
         self,
@@ -162,7 +227,14 @@ class ElmoEmbedder:
         self._state: State | None = None
 
     def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
-        """All layers without the marks (B, L, T, D), and the mask (B, T)."""
+        """Compute all layers of a batch.
+
+        Args:
+            batch: Sentences as lists of words.
+
+        Returns:
+            The layers without boundary tokens (B, L, T, D), and the mask (B, T).
+        """
         if self._stateful:
             return self._carry(batch)
         config, width = self._embedder.config, max(map(len, batch), default=0)
@@ -182,11 +254,25 @@ class ElmoEmbedder:
         return values, model.mask_without_boundaries(layers.mask)
 
     def embed_sentence(self, sentence: list[str]) -> npt.NDArray[np.float32]:
-        """(L, T, D)."""
+        """Compute all layers of a sentence.
+
+        Args:
+            sentence: A list of words.
+
+        Returns:
+            The layers (L, T, D).
+        """
         return self.embed_batch([sentence])[0]
 
     def embed_batch(self, batch: list[list[str]]) -> list[npt.NDArray[np.float32]]:
-        """One (L, T, D) a sentence; one without words gives (L, 0, D)."""
+        """Compute all layers of some sentences.
+
+        Args:
+            batch: Sentences as lists of words.
+
+        Returns:
+            One array (L, T, D) for each sentence; (L, 0, D) for an empty one.
+        """
         if not batch:
             return []
         if not self._stateful:
@@ -198,7 +284,15 @@ class ElmoEmbedder:
     def embed_sentences(
         self, sentences: Iterable[list[str]], batch_size: int = 64
     ) -> Iterator[npt.NDArray[np.float32]]:
-        """One (L, T, D) a sentence, in order."""
+        """Compute all layers of any number of sentences, batch by batch.
+
+        Args:
+            sentences: Sentences as lists of words.
+            batch_size: The number of sentences in a batch.
+
+        Yields:
+            One array (L, T, D) for each sentence, in their order.
+        """
         group: list[list[str]] = []
         for sentence in sentences:
             group.append(sentence)
@@ -216,22 +310,36 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Embed a file of one tokenised sentence a line into the HDF5 that `allennlp elmo` wrote."""
+        """Embed a file of one tokenised sentence per line, and write the HDF5 file of `allennlp elmo`.
+
+        Args:
+            input_file: An open text file; words are separated by spaces.
+            output_file_path: The HDF5 file to write. An existing file is an error.
+            output_format: "all" layers (L, T, D), the "top" layer (T, D) or the "average" of the layers (T, D).
+            batch_size: The number of sentences in a batch.
+            forget_sentences: Leave out the dataset `sentence_to_index`, which maps lines to their keys.
+            use_sentence_keys: Use the lines themselves as keys instead of their numbers.
+
+        Raises:
+            InputError: `output_format` is unknown, a line is blank, or with `use_sentence_keys` a line occurs twice.
+        """
         if output_format not in ("all", "top", "average"):
-            raise InputError(f"output_format {output_format!r} is none of 'all', 'top', 'average'")
+            raise InputError(f"output_format: {output_format!r} is none of 'all', 'top', 'average'")
         lines = [line.strip() for line in input_file]
         blank = [number for number, line in enumerate(lines) if not line]
         if blank:
-            raise InputError(f"the input has blank lines at {blank[:10]}; remove them")
+            raise InputError(f"the input has blank lines at {blank[:10]} (counted from 0); remove them")
         tokens = [line.split() for line in lines]
         index: dict[str, str] = {}
         with atomic_path(output_file_path) as part, create_hdf5(part) as file:
             for number, layers in enumerate(self.embed_sentences(tokens, batch_size)):
                 key = lines[number] if use_sentence_keys else str(number)
                 if key in file:
-                    raise InputError(f"line {number} is there twice, and use_sentence_keys needs each line once")
-                chosen = {"all": layers, "top": layers[-1], "average": layers.mean(0)}[output_format]
-                file.write(key, chosen)
+                    raise InputError(
+                        f"line {number} (counted from 0) occurs twice, and use_sentence_keys needs distinct lines"
+                    )
+                vectors = {"all": layers, "top": layers[-1], "average": layers.mean(0)}[output_format]
+                file.write(key, vectors)
                 index[lines[number]] = key
             if not forget_sentences and not use_sentence_keys:
                 file.write_text("sentence_to_index", json.dumps(index))
@@ -239,11 +347,13 @@ class ElmoEmbedder:
 
 def _pretrained(options: str | os.PathLike[str] | None, weights: str | os.PathLike[str] | None) -> Pretrained:
     if weights is None:
-        raise InputError("weight_file is needed: AllenNLP's default download is gone")
+        raise InputError(
+            "weight_file is missing; give the path of the weights, because AllenNLP's default download no longer exists"
+        )
     return resolve.read(Path(weights), options=None if options is None else Path(options))
 
 
-def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each distinct row once
+def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each distinct word once
     if not ids.numel():
         return torch.zeros(*ids.shape[:-1], bilm.config.lstm.dim, device=ids.device)
     distinct, index = torch.unique(ids.reshape(-1, ids.shape[-1]), dim=0, return_inverse=True)
@@ -251,28 +361,28 @@ def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each di
     return nn.functional.embedding(index.view(ids.shape[:-1]), vectors)
 
 
-def _add_marks(tokens: Tensor, mask: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, T, P), (B, T) -> the same with the marks around each sentence: (B, T + 2, P), (B, T + 2)."""
+def _add_boundaries(tokens: Tensor, mask: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    """Put the boundary tokens around each sentence: (B, T, P), (B, T) -> (B, T + 2, P), (B, T + 2)."""
     lengths = mask.sum(1)
-    marked = nn.functional.pad(tokens, (0, 0, 1, 1))
-    marked[:, 0] = begin
-    marked[torch.arange(len(tokens), device=tokens.device), lengths + 1] = end
-    places = torch.arange(marked.shape[1], device=tokens.device)
-    return marked, places < (lengths + 2).unsqueeze(1)
+    bounded = nn.functional.pad(tokens, (0, 0, 1, 1))
+    bounded[:, 0] = begin
+    bounded[torch.arange(len(tokens), device=tokens.device), lengths + 1] = end
+    positions = torch.arange(bounded.shape[1], device=tokens.device)
+    return bounded, positions < (lengths + 2).unsqueeze(1)
 
 
 def _first_rows(bilm: BiLM, state: State | None, rows: int) -> State:
-    """State tied to the row of the batch, as AllenNLP keeps it: a larger batch than before gets zero rows."""
+    """Return the state for a batch of `rows`; rows that no earlier batch had start from zero, as in AllenNLP."""
     start = bilm.lstm.zero_state(rows)
     if state is not None:
-        kept = min(rows, state.hidden.shape[2])
-        start.hidden[:, :, :kept] = state.hidden[:, :, :kept]
-        start.cell[:, :, :kept] = state.cell[:, :, :kept]
+        carried = min(rows, state.hidden.shape[2])
+        start.hidden[:, :, :carried] = state.hidden[:, :, :carried]
+        start.cell[:, :, :carried] = state.cell[:, :, :carried]
     return start
 
 
 def _replace_rows(old: State | None, new: State) -> State:
-    """The new rows; where the batch was smaller than one before, the old rows after them."""
+    """Return the new rows, followed by the old ones that the last batch did not have."""
     rows = new.hidden.shape[2]
     if old is None or old.hidden.shape[2] <= rows:
         return new
