@@ -1,0 +1,1 @@
+"""Compare runs and combine models: tables, the paired bootstrap and ensembles."""

@@ -1,0 +1,1 @@
+"""What all tasks share: settings, data, representations, training, storage and metrics."""
