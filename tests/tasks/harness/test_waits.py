@@ -11,8 +11,8 @@ import torch
 from pyelmo import kernels
 from pyelmo.recipes import read_settings
 from pyelmo.tasks.harness.model import TaskModel
-from pyelmo.tasks.harness.representation import EncoderShape
 from pyelmo.tasks.harness.task import find_task
+from pyelmo.tasks.inputs.representation import EncoderShape
 
 QUESTION = {"question": "Who ran?", "answers": [{"text": "Ann"}]}
 FILES = {

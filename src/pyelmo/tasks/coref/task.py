@@ -18,10 +18,10 @@ from pyelmo.arrays import Float64Array
 from pyelmo.tasks.coref.data import document_files, group_by_sentence, read_documents, sorted_clusters
 from pyelmo.tasks.coref.network import CorefNetwork, Ranking, gold_clusters
 from pyelmo.tasks.coref.scores import FIELDS, METRICS, count_clusters, f1, mean_f1
-from pyelmo.tasks.harness.characters import CharacterFeatures
 from pyelmo.tasks.harness.metrics import Metric
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, check_positive
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, TextOrWords, Vocabularies
+from pyelmo.tasks.inputs.characters import CharacterFeatures
 from pyelmo.text.characters import Bytes
 from pyelmo.text.tokens import split_sentences, split_words
 

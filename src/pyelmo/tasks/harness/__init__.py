@@ -1,1 +1,1 @@
-"""What all tasks share: settings, data, representations, training, storage and metrics."""
+"""What all tasks share: settings, the task definition, the model, training, storage and metrics."""

@@ -17,10 +17,7 @@ from tqdm import tqdm
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError
 from pyelmo.tasks.harness.batching import WordIdCache, length_batches, pad_ids
-from pyelmo.tasks.harness.embedding_table import WordIndex
-from pyelmo.tasks.harness.layer_sources import LayerSource, trainable_layers
 from pyelmo.tasks.harness.metrics import Score
-from pyelmo.tasks.harness.representation import EncoderShape, Representation
 from pyelmo.tasks.harness.settings import TaskRecipe
 from pyelmo.tasks.harness.task import (
     Example,
@@ -33,6 +30,9 @@ from pyelmo.tasks.harness.task import (
     read_examples,
     split_text,
 )
+from pyelmo.tasks.inputs.embedding_table import WordIndex
+from pyelmo.tasks.inputs.layer_sources import LayerSource, trainable_layers
+from pyelmo.tasks.inputs.representation import EncoderShape, Representation
 
 BATCH = 256  # examples in a batch of predictions
 

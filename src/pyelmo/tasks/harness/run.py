@@ -28,17 +28,17 @@ from pyelmo.encoders.base import NamedEncoder
 from pyelmo.encoders.registry import identity
 from pyelmo.errors import InputError
 from pyelmo.files import locked, sha256, write_text
-from pyelmo.tasks.harness.embedding_table import build_embedding_table
-from pyelmo.tasks.harness.layer_cache import cached_layers
-from pyelmo.tasks.harness.layer_sources import LayerSource
 from pyelmo.tasks.harness.metrics import Score
 from pyelmo.tasks.harness.model import TaskModel
-from pyelmo.tasks.harness.representation import EncoderShape
 from pyelmo.tasks.harness.run_folder import RESULT, layers_picture, open_run_folder, read_run
 from pyelmo.tasks.harness.settings import TaskRecipe
 from pyelmo.tasks.harness.storage import MODEL, describe_encoder, load_model, open_task_encoder
 from pyelmo.tasks.harness.task import Example, Task, Vocabularies, all_texts, find_task, read_examples
 from pyelmo.tasks.harness.training_loop import CHECKPOINT, train_model
+from pyelmo.tasks.inputs.embedding_table import build_embedding_table
+from pyelmo.tasks.inputs.layer_cache import cached_layers
+from pyelmo.tasks.inputs.layer_sources import LayerSource
+from pyelmo.tasks.inputs.representation import EncoderShape
 from pyelmo.text.lines import existing
 from pyelmo.training.report import Report, Say
 from pyelmo.vectors.static import StaticVectors

@@ -22,11 +22,11 @@ from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
 from pyelmo.formats.pretrained import SkipInit, read_json
-from pyelmo.tasks.harness.layer_sources import live_layers
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
-from pyelmo.tasks.harness.representation import EncoderShape
 from pyelmo.tasks.harness.task import find_task
+from pyelmo.tasks.inputs.layer_sources import live_layers
+from pyelmo.tasks.inputs.representation import EncoderShape
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
 

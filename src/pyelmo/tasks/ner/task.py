@@ -11,10 +11,10 @@ from typing import Literal
 from torch import Tensor, nn
 
 from pyelmo.tasks.harness.batching import pad_ids
-from pyelmo.tasks.harness.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.harness.metrics import SPAN_F1
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, Vocabularies
+from pyelmo.tasks.inputs.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.labels import sequences
 from pyelmo.tasks.labels.crf import CRF, allowed_transitions
 from pyelmo.tasks.labels.spans import convert, count_spans, to_spans

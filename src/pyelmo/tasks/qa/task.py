@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
-from pyelmo.tasks.harness.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.harness.metrics import Metric, percentage
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, check_positive
 from pyelmo.tasks.harness.task import (
@@ -28,6 +27,7 @@ from pyelmo.tasks.harness.task import (
     Vocabularies,
     split_text,
 )
+from pyelmo.tasks.inputs.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.qa.data import (
     AnswerSpan,
     Passage,

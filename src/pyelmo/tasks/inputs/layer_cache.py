@@ -26,8 +26,8 @@ from tqdm import tqdm
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import FormatError, OutputError
 from pyelmo.files import atomic_path, sha256
-from pyelmo.tasks.harness.layer_sources import LayerSource, encode_words, round_array
 from pyelmo.tasks.harness.task import Words
+from pyelmo.tasks.inputs.layer_sources import LayerSource, encode_words, round_array
 
 log = logging.getLogger("pyelmo")
 GPU_SHARE = 32  # an array moves to the GPU if it needs less than one part in 32 of the free memory

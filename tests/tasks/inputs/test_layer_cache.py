@@ -10,8 +10,8 @@ import torch
 
 from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
 from pyelmo.errors import InputError
-from pyelmo.tasks.harness.layer_cache import cached_layers
-from pyelmo.tasks.harness.layer_sources import live_layers
+from pyelmo.tasks.inputs.layer_cache import cached_layers
+from pyelmo.tasks.inputs.layer_sources import live_layers
 
 SENTENCES = [("a", "bc"), ("def",), ("a", "bc"), ("x", "y", "z")]
 

@@ -6,8 +6,8 @@ import torch
 from support import TOLERANCE
 
 from pyelmo.tasks.harness.batching import WordIdCache
-from pyelmo.tasks.harness.characters import CharacterFeatures, SymbolTable
-from pyelmo.tasks.harness.embedding_table import WordIndex
+from pyelmo.tasks.inputs.characters import CharacterFeatures, SymbolTable
+from pyelmo.tasks.inputs.embedding_table import WordIndex
 from pyelmo.text.characters import Bytes, encode_rows
 
 
@@ -31,11 +31,11 @@ def test_the_symbols_of_a_word_are_encoded_once_as_the_alphabet_encodes_them(mon
         table, numbers = symbols(texts)
         assert table.tolist() == encode_rows(Bytes(8), ["to", "be", "or"]).tolist()
         assert numbers.tolist() == [0, 1, 2, 0]
-    monkeypatch.setattr("pyelmo.tasks.harness.characters.encode_rows", lambda alphabet, new: [8 * [7]] * len(new))
+    monkeypatch.setattr("pyelmo.tasks.inputs.characters.encode_rows", lambda alphabet, new: [8 * [7]] * len(new))
     table, numbers = symbols([("new", "be")])  # in their order in these texts, whatever was before
     assert table.tolist() == [8 * [7], encode_rows(Bytes(8), ["be"])[0].tolist()]
     assert numbers.tolist() == [0, 1]
-    monkeypatch.setattr("pyelmo.tasks.harness.characters.CACHED_WORDS", 1)
+    monkeypatch.setattr("pyelmo.tasks.inputs.characters.CACHED_WORDS", 1)
     assert symbols([("be",)])[0].tolist() == [8 * [7]]  # forgotten
 
 
