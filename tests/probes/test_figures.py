@@ -38,7 +38,7 @@ def test_figures_found_before_a_stop_are_kept(tmp_path):
     assert lines == ["one: known already, kept", "two:"]
     assert found == json.loads(path.read_text("utf-8"))
     assert found["figures"]["two"]["command"] == "x"
-    assert found["figures"]["two"]["seconds"] >= 0
+    assert isinstance(found["figures"]["two"]["seconds"], float)
 
 
 def test_figures_of_another_model_are_replaced_only_by_force(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 
 from pyelmo.cli import options
 
@@ -56,6 +55,8 @@ def run(args: argparse.Namespace) -> None:
 
 def summary(task: str, scores: list[float]) -> str:
     """Return the mean score of several seeds, with its standard deviation."""
+    import statistics
+
     from pyelmo.tasks.harness.task import find_task
 
     deviation = f" ± {statistics.stdev(scores):.2f} over {len(scores)} seeds" if len(scores) > 1 else ""
