@@ -1,8 +1,8 @@
-"""One word, two meanings: "bank" by a river and "bank" with money; 다리 to walk on and 다리 to walk over.
+"""One word with two meanings: English "bank" (of a river, with money) and Korean 다리 (leg, bridge).
 
-The two models that come with pyelmo embed four sentences each. A word's vectors are compared, and are nearest where the
-meaning is the same; then each model guesses a word for a gap. The sentences are split into words already: Korean ones
-into morphemes, which pyelmo does by itself where the extra `ko` is installed.
+Each bundled model embeds four sentences. The vectors of the word are more similar between sentences with the same
+meaning than between sentences with different ones. Each model then predicts a word for a gap. The sentences are
+tokenised already; the Korean ones into morphemes, which pyelmo does itself if the extra `ko` is installed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 import pyelmo
-from pyelmo.training.evaluate import predict
 
 
 @dataclass(frozen=True)
 class Example:
-    """A word in two sentences with one meaning and two with another, and a sentence with a gap."""
+    """A word in two sentences for each of its two meanings, and a sentence with a gap."""
 
     model: str
     word: str
@@ -53,12 +52,12 @@ EXAMPLES = [
 
 
 def show(example: Example) -> bool:
-    """Print what a model says; whether it tells the two meanings apart."""
+    """Print the results of a model, and return whether it distinguishes the two meanings."""
     model = pyelmo.load(example.model)
     sentences = [sentence.split() for sentence in example.sentences]
     vectors = model.embed(sentences, layers="top")
-    places = [sentence.index(example.word) for sentence in sentences]
-    words = np.stack([vector[place] for vector, place in zip(vectors, places, strict=True)])
+    positions = [sentence.index(example.word) for sentence in sentences]
+    words = np.stack([vector[position] for vector, position in zip(vectors, positions, strict=True)])
     words /= np.linalg.norm(words, axis=1, keepdims=True)
     cosines = words @ words.T
     print(f"{example.model}: cosine of the vectors of {example.word} (top layer)")
@@ -66,20 +65,19 @@ def show(example: Example) -> bool:
         numbers = "  ".join(f"{value:5.2f}" for value in cosines[row])
         print(f"  {row + 1} {example.meanings[row // 2]:6}  {numbers}   {sentence}")
     same, different = min(cosines[0, 1], cosines[2, 3]), cosines[:2, 2:].max()
-    print(f"  one meaning: {same:.2f} or more; two: {different:.2f} or less")
-    before, after = map(str.split, example.gap.split("___"))
-    guesses = predict(model.pretrained, before, after, count=5)
+    print(f"  same meaning: at least {same:.2f}; different meanings: at most {different:.2f}")
+    guesses = model.predict(example.gap.split(), count=5)
     print(f"  {example.gap}   {', '.join(f'{guess.word} {guess.probability:.2f}' for guess in guesses)}\n")
     return bool(same > different)
 
 
 def main() -> None:
     start = time.perf_counter()
-    torch.set_num_threads(1)  # so few sentences gain nothing from more
+    torch.set_num_threads(1)  # more threads do not help with so few sentences
     mixed = [example.word for example in EXAMPLES if not show(example)]
     print(f"{time.perf_counter() - start:.1f} s")
     if mixed:
-        raise SystemExit(f"the two meanings were not told apart: {', '.join(mixed)}")
+        raise SystemExit(f"the two meanings of {', '.join(mixed)} were not distinguished")
 
 
 if __name__ == "__main__":
