@@ -246,10 +246,10 @@ def main() -> None:
     args = arguments()
     command = plain_command("python benchmarks/models/knows.py", sys.argv[1:])
     origin = {"command": command, "machine": {**machine(), **versions()}}
-    tell = functools.partial(print, file=sys.stderr)
+    log = functools.partial(print, file=sys.stderr)
     try:
         about = {"language": args.language}
-        results = measure(planned(args), args.output, about, origin=origin, force=args.force, tell=tell)
+        results = measure(planned(args), args.output, about, origin=origin, force=args.force, log=log)
     except PyelmoError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

@@ -97,15 +97,17 @@ def test_the_same_command_keeps_what_is_known_and_adds_the_rest(here, capsys, mo
     first = figures()
     assert probe("all", "--encoders", "M1,M2", "-o", "report", "--no-control") == 0
     error = capsys.readouterr().err
-    assert "M1: senses: known already, kept" in error
-    assert "skipped: wic: WiC: no train/train.data.txt because no folder was named (--data)" in error
+    assert "M1: senses: already in the file" in error
+    assert "skipped: wic: WiC: the probe needs train/train.data.txt" in error
     assert list(figures()) == ["M1: senses", "M1: typos", "M2: senses", "M2: typos"]
     assert figures()["M1: senses"] == first["M1: senses"]
-    assert "Not measured: wic: WiC: no train" in Path("report/report.html").read_text("utf-8")
+    assert "Not measured: wic: WiC: the probe needs train" in Path("report/report.html").read_text("utf-8")
     shutil.rmtree("M1")
     make_embedder(seed=3).save("M1")
     assert probe("senses", "--encoders", "M1", "-o", "report") == 1
-    assert "has 'M1: senses' of another model or other data; --force" in capsys.readouterr().err
+    assert (
+        "'M1: senses' was measured with another model or other data. Replace it with --force" in capsys.readouterr().err
+    )
     assert probe("senses", "--encoders", "M1", "-o", "report", "--force") == 0
     assert figures()["M1: senses"]["result"] != first["M1: senses"]["result"]
 
@@ -132,9 +134,12 @@ def test_a_stopped_run_says_how_to_resume_it(here, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["wic", "--encoders", "M1"], "WiC: no train/train.data.txt because no folder was named"),
+        (["wic", "--encoders", "M1"], "WiC: the probe needs train/train.data.txt"),
         (["wic", "--encoders", "M1", "--data", "nowhere"], "nowhere: not a folder"),
-        (["wic", "--encoders", "M1", "--language", "ko"], "probe 'wic' is none of pos, senses, typos"),
+        (
+            ["wic", "--encoders", "M1", "--language", "ko"],
+            "no probe 'wic' for the language ko. Choose one of pos, senses, typos",
+        ),
         (["senses", "--encoders", "M1,M1"], "two encoders have the name 'M1'"),
         (["senses", "--encoders", "M1,nowhere"], "nowhere: no such file or folder"),
         (["senses", "--encoders", "M1", "-o", "data/SCWS/ratings.txt"], "ratings.txt: is a file. Name a folder"),

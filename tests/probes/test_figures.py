@@ -33,9 +33,9 @@ def test_figures_found_before_a_stop_are_kept(tmp_path):
         run(path, [first, Measurement("two", {}, stop)])
     assert json.loads(path.read_text("utf-8"))["figures"]["one"]["result"] == {"f1": 1.5}
     plan = [Measurement("one", {"model": "a"}, never), Measurement("two", {}, lambda: {"f1": 2})]
-    found = run(path, plan, tell=lines.append)
+    found = run(path, plan, log=lines.append)
     assert [figure["result"]["f1"] for figure in found["figures"].values()] == [1.5, 2]
-    assert lines == ["one: known already, kept", "two:"]
+    assert lines == ["one: already in the file", "two:"]
     assert found == json.loads(path.read_text("utf-8"))
     assert found["figures"]["two"]["command"] == "x"
     assert isinstance(found["figures"]["two"]["seconds"], float)
@@ -45,10 +45,10 @@ def test_figures_of_another_model_are_replaced_only_by_force(tmp_path):
     path = tmp_path / "figures.json"
     run(path, [Measurement("one", {"model": "a"}, lambda: {"f1": 1})])
     other = Measurement("one", {"model": "b"}, lambda: {"f1": 2})
-    with pytest.raises(InputError, match="has 'one' of another model"):
+    with pytest.raises(InputError, match="'one' was measured with another model"):
         run(path, [other])
     assert run(path, [other], force=True)["figures"]["one"]["result"] == {"f1": 2}
-    with pytest.raises(InputError, match="holds figures of the language 'en', not 'ko'"):
+    with pytest.raises(InputError, match="holds figures of the language 'en', expected 'ko'"):
         measure([], path, {"language": "ko"}, origin={})
 
 
@@ -78,9 +78,9 @@ def test_what_is_missing_is_noticed_before_anything_is_read(tmp_path):
     ):
         with pytest.raises(NotFoundError, match=message):
             suite.plan(probe, encoder, "en", [tmp_path])
-    with pytest.raises(NotFoundError, match="no folder was named"):
+    with pytest.raises(NotFoundError, match="Name the folder that contains it with --data"):
         suite.plan("wic", encoder, "en", [])
-    with pytest.raises(InputError, match="probe 'wic' is none of pos, senses, typos, which ko has"):
+    with pytest.raises(InputError, match="no probe 'wic' for the language ko. Choose one of pos, senses, typos"):
         suite.plan("wic", encoder, "ko", [])
 
 

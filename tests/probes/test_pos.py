@@ -67,7 +67,7 @@ def test_a_probe_separates_what_is_linearly_separable_and_gives_the_same_each_ti
 
 
 def test_labels_that_do_not_fit_the_vectors_are_refused():
-    with pytest.raises(InputError, match=r"got \(4, 2\) and \(3,\)"):
+    with pytest.raises(InputError, match=r"got the shapes \(4, 2\) and \(3,\)"):
         linear.fit(np.zeros((4, 2), np.float32), np.zeros(3, np.int64), 2)
 
 

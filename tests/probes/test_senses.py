@@ -63,7 +63,7 @@ def test_the_marked_word_is_found_among_the_words(tmp_path):
         ("A *bank*", "A *bank", "tiny.tsv, line 3: .*an asterisk has no partner"),
         ("A *bank*'s", "*A* *bank*'s", "tiny.tsv, line 3: expected one word between asterisks"),
         ("*bank*.", "bank* *.", "tiny.tsv, line 1: .*no word begins at an asterisk"),
-        (LIST[-35:], "", "tiny.tsv: 'bank' needs two senses with two sentences each"),
+        (LIST[-35:], "", "tiny.tsv: 'bank' needs at least two senses with two sentences each"),
     ],
 )
 def test_a_damaged_list_names_the_file_and_the_line(tmp_path, old, new, message):

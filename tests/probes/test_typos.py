@@ -82,7 +82,7 @@ def test_a_word_without_a_vector_is_counted_and_not_found():
     assert found.cosine["drop"] == pytest.approx((1.0, 1.0))  # of those that have one
     assert (found.words, found.left_out) == (3, 1)
     assert typos.evaluate(embed, CASES[2:], knows=VECTORS.__contains__).cosine["all"] == (None, None)
-    with pytest.raises(InputError, match="no word to misspell"):
+    with pytest.raises(InputError, match="no sentence has a word to misspell"):
         typos.evaluate(embed, CASES, knows=lambda word: False)
 
 

@@ -47,8 +47,8 @@ def test_wic_gives_two_places_and_an_answer(tmp_path):
     ("old", "new", "message"),
     [
         ("\tN\t", " N ", "small.data.txt, line 1: 3 columns"),
-        ("1-0", "1", "small.data.txt, line 1: expected two places like 2-5, got '1'"),
-        ("0-2", "0-3", "small.data.txt, line 2: a place of 0-3 is beyond its sentence"),
+        ("1-0", "1", "small.data.txt, line 1: expected two positions like 2-5, got '1'"),
+        ("0-2", "0-3", "small.data.txt, line 2: a position of 0-3 is outside its sentence"),
         ("go\tV", "\ngo\tV", "small.data.txt, line 2: 1 columns"),
     ],
 )
@@ -66,7 +66,7 @@ def test_answers_that_do_not_fit_the_pairs_are_noticed(tmp_path):
         wic.read_wic(write_wic(tmp_path, name="dev"))
 
 
-def test_the_threshold_is_fitted_on_the_training_part_of_each_layer():
+def test_the_threshold_is_fitted_on_the_train_set_for_each_layer():
     train = [pair(0, 10), pair(0, 20), pair(0, 80, False), pair(0, 90, False), pair(5, 25)]
     dev, test = [pair(0, 30), pair(0, 70)], [pair(0, 60, False), pair(0, 5, False)]
     found = wic.evaluate(by_number, train, dev, test)
@@ -74,7 +74,7 @@ def test_the_threshold_is_fitted_on_the_training_part_of_each_layer():
     assert found.thresholds[0] == pytest.approx((np.cos(np.radians(20)) + np.cos(np.radians(80))) / 2, abs=1e-6)
     assert found.thresholds[1] < 1  # all are as near: the most frequent answer is the best
     assert found.pairs == {"train": 5, "dev": 2, "test": 2}
-    with pytest.raises(InputError, match="needs pairs"):
+    with pytest.raises(InputError, match="set has no pairs"):
         wic.evaluate(by_number, train, dev, [])
 
 

@@ -92,8 +92,8 @@ def test_the_first_sense_of_a_lemma_is_number_one(tmp_path):
     ("old", "new", "message"),
     [
         ("<punc>``</punc>", "<punc>``", "br-a01, line 10: not a line of SemCor"),
-        ("<s snum=1>\n", "", "br-a01, line 4: a word outside of a sentence"),
-        ("<punc>``</punc>", "<s snum=2>", "br-a01, line 10: a sentence begins before the one before it ends"),
+        ("<s snum=1>\n", "", "br-a01, line 4: a word outside a sentence"),
+        ("<punc>``</punc>", "<s snum=2>", "br-a01, line 10: a sentence begins before the end of the previous one"),
         ("wnsn=6;2", "wnsn=6", "br-a01, line 7: 1 sense numbers but 2 sense keys"),
         (" wnsn=1", "", "br-a01, line 6: a word with lexsn= has no lemma= or no wnsn="),
         ("1:17:01::", "1:17", "br-a01, line 6: 'river_bank%1:17' is not a sense key"),
@@ -108,7 +108,7 @@ def test_a_damaged_semcor_names_the_file_and_the_line(tmp_path, old, new, messag
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("</text>\n", "", "one.data.xml, line 9: not XML .mismatched tag"),
+        ("</text>\n", "", "one.data.xml, line 9: invalid XML .mismatched tag"),
         ('pos="NOUN"', 'pos="NAME"', "one.data.xml, line 6: instance .* pos 'NAME'"),
         ("t000", "t001", "one.data.xml, line 6: instance 'one.d000.s000.t001' has no gold key"),
         (">The<", "> <", "one.data.xml, line 5: <wf> is empty"),
@@ -123,9 +123,9 @@ def test_a_damaged_data_file_names_the_file_and_the_line(tmp_path, old, new, mes
     ("gold", "message"),
     [
         ("one.d000.s000.t000\n", "gold.key.txt, line 1: expected an instance and its sense keys"),
-        (GOLD + GOLD, "gold.key.txt, line 2: one.d000.s000.t000 has keys already"),
+        (GOLD + GOLD, "gold.key.txt, line 2: the instance one.d000.s000.t000 is repeated"),
         (GOLD + "other bank\n", "gold.key.txt, line 2: 'bank' is not a sense key"),
-        (GOLD + f"other {RIVER}\n", "1 keys are not in .*, the first other"),
+        (GOLD + f"other {RIVER}\n", "1 instances are not in .*, such as other"),
     ],
 )
 def test_damaged_gold_keys_name_the_file_and_the_line(tmp_path, gold, message):
@@ -153,7 +153,7 @@ def test_a_copy_that_is_not_whole_is_noticed(tmp_path):
 def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
     with pytest.raises(NotFoundError, match="nowhere: not found"):
         read_senses(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match="holds no SemCor"):
+    with pytest.raises(FormatError, match="contains no SemCor"):
         read_semcor(tmp_path)
 
 
@@ -207,7 +207,7 @@ def test_a_word_of_several_words_has_their_mean():
 
 def test_nothing_to_learn_from_or_to_test_is_an_error():
     known = [one_word("shore", RIVER)]
-    with pytest.raises(InputError, match="the training text has no annotated word"):
+    with pytest.raises(InputError, match="the train set has no annotated word"):
         wsd.evaluate(made_up, [WsdSentence(["shore"], [])], known, {})
     with pytest.raises(InputError, match="the test set has no annotated word"):
         wsd.evaluate(made_up, known, [], {})

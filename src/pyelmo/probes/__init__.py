@@ -1,1 +1,1 @@
-"""What the vectors of an encoder know, layer by layer: senses, parts of speech, contexts, misspellings, neighbours."""
+"""Probes of encoders, layer by layer: word senses, parts of speech, words in context, misspellings."""

@@ -1,4 +1,4 @@
-"""A file of figures that a stopped run goes on with: each is written as soon as it is known, with what gave it."""
+"""The results file of probes. Each figure is saved with its origin when it is complete, so a stopped run can resume."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pyelmo.files import write_text
 
 @dataclass(frozen=True)
 class Measurement:
-    """A figure to find: its place in the file, what it is measured on, and how."""
+    """A figure to compute."""
 
-    key: str
-    of: dict[str, Any]
-    find: Callable[[], dict[str, Any]]
+    key: str  # the name of the figure in the file
+    of: dict[str, Any]  # what identifies the model and the data
+    find: Callable[[], dict[str, Any]]  # computes the figure
 
 
 def measure(
@@ -29,23 +29,29 @@ def measure(
     *,
     origin: Mapping[str, Any],
     force: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """The file with all that was asked for; what it has already, of the same model and data, is kept.
+    """Compute the figures that a results file does not contain yet, and return its contents.
 
-    `about` holds for the whole file (its language), `origin` stands beside every new figure (command, machine).
+    Args:
+        plan: The figures.
+        path: The results file. Figures of the same model and data are not computed again.
+        about: Facts about the whole file, such as its language.
+        origin: Facts about each new figure, such as the command and the machine.
+        force: Compute all figures again.
+        log: A function that is called with each line of progress.
     """
-    results, kept = begin(plan, path, about, force=force)
+    results, complete = begin(plan, path, about, force=force)
     figures = results["figures"]
-    for wanted in plan:
-        if wanted.key in kept:
-            tell(f"{wanted.key}: known already, kept")
+    for measurement in plan:
+        if measurement.key in complete:
+            log(f"{measurement.key}: already in the file")
             continue
-        tell(f"{wanted.key}:")
+        log(f"{measurement.key}:")
         start, cpu = time.perf_counter(), time.process_time()
-        found = wanted.find()
-        figures[wanted.key] = {
-            "result": found, "of": wanted.of, **origin, "seconds": round(time.perf_counter() - start, 1),
+        result = measurement.find()
+        figures[measurement.key] = {
+            "result": result, "of": measurement.of, **origin, "seconds": round(time.perf_counter() - start, 1),
             "cpu_seconds": round(time.process_time() - cpu, 1),
         }  # fmt: skip
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,27 +62,34 @@ def measure(
 def begin(
     plan: Sequence[Measurement], path: Path, about: Mapping[str, Any], *, force: bool
 ) -> tuple[dict[str, Any], set[str]]:
-    """What a file has, and which of the figures asked for; those of another model are an error before any work."""
+    """Read a results file, and return its contents and the keys of the planned figures that it contains.
+
+    A figure of another model or other data is an error here, before any work.
+    """
     results = read(path) if path.exists() else {**about, "figures": {}}
     for name, value in about.items():
         if results.get(name) != value:
-            raise InputError(f"{path}: holds figures of the {name} {results.get(name)!r}, not {value!r}; name another")
-    figures = results["figures"]
-    kept = {wanted.key for wanted in plan if not force and wanted.key in figures}
-    for wanted in plan:
-        if wanted.key in kept and figures[wanted.key]["of"] != wanted.of:
             raise InputError(
-                f"{path}: has {wanted.key!r} of another model or other data; --force replaces it, -o names another"
+                f"{path}: the file holds figures of the {name} {results.get(name)!r}, expected {value!r}. "
+                "Choose another output."
             )
-    return results, kept
+    figures = results["figures"]
+    complete = {measurement.key for measurement in plan if not force and measurement.key in figures}
+    for measurement in plan:
+        if measurement.key in complete and figures[measurement.key]["of"] != measurement.of:
+            raise InputError(
+                f"{path}: {measurement.key!r} was measured with another model or other data. Replace it with --force, "
+                "or choose another output with -o."
+            )
+    return results, complete
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A file that `measure` wrote."""
+    """Read a file that `measure` wrote."""
     try:
         results = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise FormatError(f"{path}: not JSON ({error})") from error
     if not isinstance(results, dict) or not isinstance(results.get("figures"), dict):
-        raise FormatError(f"{path}: holds no figures. Name another place, or remove it.")
+        raise FormatError(f"{path}: the file contains no figures. Choose another output, or remove the file.")
     return results

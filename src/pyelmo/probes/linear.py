@@ -1,4 +1,4 @@
-"""A linear probe: softmax regression on frozen vectors. What it finds is there without further computing.
+"""A linear probe: softmax regression on frozen vectors. It finds only what is linearly encoded in them.
 
 N words, D vector, C classes.
 """
@@ -21,17 +21,17 @@ ProbeVectors = npt.NDArray[np.float32] | npt.NDArray[np.float16]
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
-    """The same for every encoder and layer, so that no figure is the best of several."""
+    """The settings of training. They are the same for every encoder and layer: no figure is the best of several."""
 
     epochs: int = 10
     batch_size: int = 256
-    lr: float = 1e-3  # Adam's at the start; it falls to 0 in a straight line
+    lr: float = 1e-3  # initial learning rate of Adam, with linear decay to 0
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """Class scores: standardised vector @ weight + bias."""
+    """A trained probe: class scores are standardised vector @ weight + bias."""
 
     weight: Tensor  # (D, C)
     bias: Tensor  # (C,)
@@ -39,23 +39,23 @@ class LinearProbe:
     scale: Tensor  # (D,)
 
     def predict(self, vectors: ProbeVectors) -> Int64Array:  # (N, D) -> (N,)
-        parts = torch.from_numpy(vectors).split(1 << 14)
-        scores = [(part.float() - self.mean) * self.scale @ self.weight + self.bias for part in parts]
-        found: Int64Array = torch.cat(scores).argmax(1).numpy()
-        return found
+        batches = torch.from_numpy(vectors).split(1 << 14)
+        scores = [(batch.float() - self.mean) * self.scale @ self.weight + self.bias for batch in batches]
+        classes: Int64Array = torch.cat(scores).argmax(1).numpy()
+        return classes
 
     def accuracy(self, vectors: ProbeVectors, labels: Int64Array) -> float:
-        """The share of right answers in percent."""
+        """Return the accuracy in percent."""
         return 100 * float((self.predict(vectors) == labels).mean())
 
 
 def fit(vectors: ProbeVectors, labels: Int64Array, classes: int, settings: ProbeSettings | None = None) -> LinearProbe:
-    """A probe trained on `vectors` (N, D), float32 or float16, and their `labels` (N,), numbers below `classes`."""
+    """Train a probe on `vectors` (N, D), float32 or float16, and their `labels` (N,) from 0 to `classes` - 1."""
     settings = settings or ProbeSettings()
     if vectors.ndim != 2 or labels.shape != vectors.shape[:1] or not len(labels):
-        raise InputError(f"expected vectors (N, D) and labels (N,), got {vectors.shape} and {labels.shape}")
+        raise InputError(f"expected vectors (N, D) and labels (N,), got the shapes {vectors.shape} and {labels.shape}")
     inputs, targets = torch.from_numpy(vectors), torch.from_numpy(labels)
-    # Layers differ in size: standardised, one learning rate serves them all.
+    # The scale of the vectors differs by layer: after standardising, one learning rate fits all.
     mean = torch.from_numpy(vectors.mean(0, dtype=np.float64)).float()
     deviation = torch.from_numpy(vectors.std(0, dtype=np.float64)).float()
     scale = 1 / deviation.clamp(min=1e-6)

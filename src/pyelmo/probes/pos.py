@@ -1,8 +1,8 @@
-"""Parts of speech by a linear probe on each layer, from Universal Dependencies' CoNLL-U files.
+"""Part-of-speech tags by a linear probe on each layer, on the CoNLL-U files of Universal Dependencies.
 
-A probe might learn the tags by heart, word by word. The control task (Hewitt & Liang 2019) shows how far that goes:
-each word type gets a label by lot, as frequent as the tags are, and a probe learns those. Selectivity is the accuracy
-on the tags less that on the control task.
+A probe may memorise the tag of each word. The control task (Hewitt & Liang 2019) measures how much: each word type gets
+a random label, with the frequencies of the tags, and a probe learns these labels. Selectivity is the accuracy on the
+tags minus the accuracy on the control task.
 
 L layers, N words of a treebank, D vector.
 """
@@ -24,7 +24,7 @@ from pyelmo.errors import FormatError, InputError
 from pyelmo.probes import linear
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
-# Sentences of the treebanks as published (later releases may have a few more), so that a cut copy is noticed.
+# The number of sentences as published, to detect incomplete copies. Later releases may have a few more.
 SENTENCES = {
     "en_ewt-ud-train": 12_543, "en_ewt-ud-dev": 2001, "en_ewt-ud-test": 2077,
     "ko_kaist-ud-train": 23_010, "ko_kaist-ud-dev": 2066, "ko_kaist-ud-test": 2287,
@@ -36,16 +36,18 @@ _WORD, _TAG = 1, 3
 
 @dataclass(frozen=True)
 class TaggedSentence:
+    """Words and their universal part-of-speech tags."""
+
     words: list[str]
     tags: list[str]
 
 
 @dataclass(frozen=True)
 class PosResult:
-    """Accuracy in percent of the test words."""
+    """Accuracy on the test set, in percent."""
 
     accuracy: tuple[float, ...]  # by layer
-    baseline: float  # each word's most frequent tag in the training part; the most frequent of all for a new word
+    baseline: float  # each word's most frequent tag in the train set; for an unseen word the most frequent tag of all
     tags: tuple[str, ...]
     train_words: int
     test_words: int
@@ -54,7 +56,10 @@ class PosResult:
 
 
 def read_conllu(path: str | Path) -> list[TaggedSentence]:
-    """The words of a treebank with their universal tags: of "don't" the parts that are tagged, and no empty nodes."""
+    """Read the words of a treebank and their universal tags.
+
+    A contraction such as "don't" is read as its syntactic words. Empty nodes are skipped.
+    """
     sentences: list[TaggedSentence] = []
     words: list[str] = []
     tags: list[str] = []
@@ -65,9 +70,9 @@ def read_conllu(path: str | Path) -> list[TaggedSentence]:
             columns = line.split("\t")
             if len(columns) != _COLUMNS:
                 raise FormatError(
-                    f"{path}, line {number}: {len(columns)} columns, expected {_COLUMNS} with tabs between"
+                    f"{path}, line {number}: {len(columns)} columns, expected {_COLUMNS} columns separated by tabs"
                 )
-            if not columns[0].isdigit():  # 3-4: a word of several parts that follow; 8.1: a word that is not there
+            if not columns[0].isdigit():  # 3-4 is a contraction, 8.1 an empty node
                 continue
             if int(columns[0]) != len(words) + 1 or not columns[_WORD] or not columns[_TAG].isalpha():
                 raise FormatError(
@@ -79,7 +84,7 @@ def read_conllu(path: str | Path) -> list[TaggedSentence]:
             sentences.append(TaggedSentence(words, tags))
             words, tags = [], []
     if words:
-        raise FormatError(f"{path}, line {number}: no empty line after the last sentence. Is the file cut off?")
+        raise FormatError(f"{path}, line {number}: no empty line after the last sentence. Is the file complete?")
     check_published(path, len(sentences), SENTENCES.get(Path(path).stem), "sentences")
     return sentences
 
@@ -93,9 +98,9 @@ def evaluate(
     control: bool = False,
     progress: bool = False,
 ) -> PosResult:
-    """The accuracy of one probe a layer; nothing is chosen by what comes out. `control` adds the control task."""
+    """Return the accuracy of a probe on each layer. `control` adds the control task."""
     if not train or not test:
-        raise InputError("the probe needs sentences to train on and sentences to test")
+        raise InputError("the train set or the test set has no sentences")
     tags = sorted({tag for sentence in train for tag in sentence.tags})
     numbers = {tag: number for number, tag in enumerate(tags)}
     tasks = [(_labels(train, numbers), _labels(test, numbers))]
@@ -105,9 +110,9 @@ def evaluate(
     accuracy = np.zeros((len(tasks), len(train_vectors)))
     with tqdm(total=accuracy.size, unit=" probes", desc="  probing", disable=not progress) as bar:
         for task, (train_labels, test_labels) in enumerate(tasks):
-            for layer, (known, new) in enumerate(zip(train_vectors, test_vectors, strict=True)):
-                probe = linear.fit(known, train_labels, len(tags), settings)
-                accuracy[task, layer] = probe.accuracy(new, test_labels)
+            for layer, (train_layer, test_layer) in enumerate(zip(train_vectors, test_vectors, strict=True)):
+                probe = linear.fit(train_layer, train_labels, len(tags), settings)
+                accuracy[task, layer] = probe.accuracy(test_layer, test_labels)
                 bar.update()
     return PosResult(
         accuracy=tuple(accuracy[0].tolist()),
@@ -123,22 +128,22 @@ def evaluate(
 def _control_labels(
     train: Sequence[TaggedSentence], test: Sequence[TaggedSentence], tags: Int64Array, seed: int
 ) -> tuple[Int64Array, Int64Array]:
-    """A label for each word type, drawn from the tags of the training words, the same wherever the word stands."""
-    parts = [[word for sentence in part for word in sentence.words] for part in (train, test)]
-    types = sorted(set(parts[0]).union(parts[1]))
+    """Give each word type a random label, drawn from the tags of the train set."""
+    train_words, test_words = ([word for sentence in data for word in sentence.words] for data in (train, test))
+    types = sorted(set(train_words).union(test_words))
     drawn = np.random.default_rng(seed).choice(tags, size=len(types)).tolist()
     labels = dict(zip(types, drawn, strict=True))
-    known, new = (np.array([labels[word] for word in words], dtype=np.int64) for words in parts)
-    return known, new
+    train_labels = np.array([labels[word] for word in train_words], dtype=np.int64)
+    return train_labels, np.array([labels[word] for word in test_words], dtype=np.int64)
 
 
 def _labels(sentences: Sequence[TaggedSentence], numbers: dict[str, int]) -> Int64Array:
-    """Numbers of the tags; one that the training part lacks is -1, and never right."""
+    """Return the numbers of the tags; a tag that is not in the train set is -1, which is always wrong."""
     return np.array([numbers.get(tag, -1) for sentence in sentences for tag in sentence.tags], dtype=np.int64)
 
 
 def _vectors(embed: Encoder, sentences: Sequence[TaggedSentence]) -> npt.NDArray[np.float16]:
-    """All words side by side, (L, N, D), in half the memory that the vectors had."""
+    """Return the vectors of all words, (L, N, D), as float16 to halve the memory."""
     count = sum(len(sentence.words) for sentence in sentences)
     vectors: npt.NDArray[np.float16] | None = None
     start = 0
@@ -156,7 +161,7 @@ def _baseline(train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -
     for sentence in train:
         for word, tag in zip(sentence.words, sentence.tags, strict=True):
             counts[word][tag] += 1
-    most = sum(counts.values(), Counter[str]()).most_common(1)[0][0]
-    usual = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+    default = sum(counts.values(), Counter[str]()).most_common(1)[0][0]
+    most_frequent = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
     pairs = [pair for sentence in test for pair in zip(sentence.words, sentence.tags, strict=True)]
-    return 100 * sum(usual.get(word, most) == tag for word, tag in pairs) / len(pairs)
+    return 100 * sum(most_frequent.get(word, default) == tag for word, tag in pairs) / len(pairs)

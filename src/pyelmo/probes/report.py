@@ -1,7 +1,7 @@
-"""Figures of several encoders -> one page of HTML with tables and drawings, without a link to anything outside.
+"""Figures of several encoders -> one self-contained HTML page with tables and charts.
 
-A figure stands in the file as "ENCODER: PROBE". Each probe has a function that makes a *part* of a section of it:
-values by layer for the drawing, what is reached without an encoder, and a row of a table for each layer.
+The key of a figure is "ENCODER: PROBE". Each probe has a function that turns a figure into a `SectionPart`: values by
+layer for the chart, baselines, and a table row for each layer.
 """
 
 from __future__ import annotations
@@ -17,100 +17,102 @@ from pyelmo.files import write_text
 from pyelmo.probes.explore import STYLE
 
 PAGE, FIGURES = "report.html", "figures.json"
-ProbeResult = Mapping[str, Any]
+ProbeFigures = Mapping[str, Any]
 ReportRow = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class ReportPart:
-    """What one figure adds to a section: rows of cells after the names of encoder and layer."""
+class SectionPart:
+    """What the figures of one encoder add to a section. A row holds the cells after the names of encoder and layer."""
 
-    values: Sequence[float]  # by layer, for the drawing
+    values: Sequence[float]  # by layer, for the chart
     rows: Sequence[ReportRow]
-    levels: dict[str, float] = field(default_factory=dict)  # what needs no encoder
-    more: list[tuple[str, ReportRow]] = field(default_factory=list)  # rows of no single layer: their name and cells
+    levels: dict[str, float] = field(default_factory=dict)  # baselines without an encoder
+    more: list[tuple[str, ReportRow]] = field(default_factory=list)  # rows for mixes of layers: their name and cells
 
 
 @dataclass(frozen=True)
 class Section:
+    """The texts of a probe in the report, and the function that turns its figures into rows."""
+
     title: str
     note: str
     unit: str
     columns: tuple[str, ...]
-    part: Callable[[ProbeResult], ReportPart]
+    part: Callable[[ProbeFigures], SectionPart]
 
 
 def number(value: float | None, digits: int = 1) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def _wsd(result: ProbeResult) -> ReportPart:
+def _wsd(result: ProbeFigures) -> SectionPart:
     groups = {**result["by_set"], **result["by_pos"]}
     rows = [(number(f1), *(number(groups[name][layer]) for name in groups)) for layer, f1 in enumerate(result["f1"])]
-    return ReportPart(result["f1"], rows, {"WordNet's first sense": result["first_sense"]})
+    return SectionPart(result["f1"], rows, {"WordNet's first sense": result["first_sense"]})
 
 
-def _pos(result: ProbeResult) -> ReportPart:
+def _pos(result: ProbeFigures) -> SectionPart:
     control = result["control"] or [None] * len(result["accuracy"])
     selectivity = result["selectivity"] or control
     rows = [tuple(map(number, row)) for row in zip(result["accuracy"], control, selectivity, strict=True)]
-    return ReportPart(result["accuracy"], rows, {"each word's most frequent tag": result["baseline"]})
+    return SectionPart(result["accuracy"], rows, {"each word's most frequent tag": result["baseline"]})
 
 
-def _wic(result: ProbeResult) -> ReportPart:
-    parts = zip(result["train"], result["dev"], result["test"], result["thresholds"], strict=True)
-    rows = [(*map(number, row[:3]), number(row[3], 3)) for row in parts]
-    return ReportPart(result["test"], rows, {"chance": 50.0})
+def _wic(result: ProbeFigures) -> SectionPart:
+    columns = zip(result["train"], result["dev"], result["test"], result["thresholds"], strict=True)
+    rows = [(*map(number, row[:3]), number(row[3], 3)) for row in columns]
+    return SectionPart(result["test"], rows, {"chance": 50.0})
 
 
-def _scws(result: ProbeResult) -> ReportPart:
+def _scws(result: ProbeFigures) -> SectionPart:
     rows = [(number(value), f"{result['without']:,} of {result['pairs']:,}") for value in result["spearman"]]
-    return ReportPart(result["spearman"], rows)
+    return SectionPart(result["spearman"], rows)
 
 
-def _senses(result: ProbeResult) -> ReportPart:
+def _senses(result: ProbeFigures) -> SectionPart:
     rows = [(number(value),) for value in result["layers"]]
-    mixes = {"mean of layers": result["mean"], "top less the one below": result["added"]}
+    mixes = {"mean of layers": result["mean"], "top layer minus the one below": result["added"]}
     more: list[tuple[str, ReportRow]] = [(name, (number(value),)) for name, value in mixes.items() if value is not None]
-    return ReportPart(result["layers"], rows, {"chance": result["chance"]}, more)
+    return SectionPart(result["layers"], rows, {"chance": result["chance"]}, more)
 
 
-def _typos(result: ProbeResult) -> ReportPart:
+def _typos(result: ProbeFigures) -> SectionPart:
     kinds = list(result["found"])
     rows = []
     for layer in range(len(result["found"]["all"])):
-        found = (number(result["found"][kind][layer]) for kind in kinds)
+        shares = (number(result["found"][kind][layer]) for kind in kinds)
         cosines = (number(result["cosine"][kind][layer], 2) for kind in kinds)
-        rows.append((*found, *cosines, number(result["without"]["all"])))
-    return ReportPart(result["found"]["all"], rows)
+        rows.append((*shares, *cosines, number(result["without"]["all"])))
+    return SectionPart(result["found"]["all"], rows)
 
 
 KINDS = ("all", "swap", "drop", "double", "neighbour")
 SECTIONS = {
     "wsd": Section(
-        "Word senses", "F1 on the unified all-words sets: the nearest sense of SemCor, by set and by part of speech.",
+        "Word senses", "F1 on the unified test sets with the nearest sense of SemCor, by set and by part of speech.",
         "F1", ("all", "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015", "nouns", "verbs",
                "adjectives", "adverbs"), _wsd,
     ),
     "pos": Section(
-        "Parts of speech", "A linear probe on each layer. Control: the same probe on labels drawn by lot for each "
-        "word; selectivity is the difference.", "accuracy, %", ("accuracy", "control", "selectivity"), _pos,
+        "Parts of speech", "A linear probe on each layer. Control: the same probe on random labels for each word; "
+        "selectivity is the difference.", "accuracy, %", ("accuracy", "control", "selectivity"), _pos,
     ),
     "wic": Section(
-        "WiC", "Is a word used in the same sense in two sentences? A threshold on the cosine, fitted on train.",
-        "accuracy on test, %", ("train", "dev", "test", "threshold"), _wic,
+        "WiC", "Does a word have the same sense in two sentences? A threshold on the cosine, fitted on the train set.",
+        "accuracy on the test set, %", ("train", "dev", "test", "threshold"), _wic,
     ),
     "scws": Section(
-        "SCWS", "Spearman's correlation (x 100) of cosines with ratings of words in contexts; a pair of which a "
-        "word has no vector counts as cosine 0.", "Spearman x 100", ("correlation", "without a vector"), _scws,
+        "SCWS", "Spearman's correlation (x 100) of cosines with ratings of words in contexts. The cosine is 0 for a "
+        "pair with a word that has no vector.", "Spearman x 100", ("correlation", "without a vector"), _scws,
     ),
     "senses": Section(
-        "Words with two senses", "How many sentences have the same sense as the nearest other sentence with the word.",
+        "Words with two senses", "Sentences whose nearest other sentence with the word has the same sense.",
         "%", ("same sense",), _senses,
     ),
     "typos": Section(
-        "Misspelt words", "Found: the nearest of all the right words is the one that was misspelt, in %. Cosine: with "
-        "the right word's vector, of those that have one.", "found, %",
+        "Misspelt words", "Found: of all original words, the nearest is the one that was misspelt, in %. Cosine: with "
+        "the vector of the original, over the words that have a vector.", "found, %",
         (*(f"found: {kind}" for kind in KINDS), *(f"cosine: {kind}" for kind in KINDS), "without a vector, %"), _typos,
     ),
 }  # fmt: skip
@@ -118,7 +120,7 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class ReportTable:
-    """The figures of one probe, beside each other."""
+    """The figures of one probe for all encoders."""
 
     section: Section
     title: str
@@ -129,9 +131,9 @@ class ReportTable:
 
 
 def tables(figures: Mapping[str, Any]) -> Iterator[ReportTable]:
-    """A table for each probe that has figures, in the order of the sections."""
+    """Return a table for each probe that has figures, in the order of the sections."""
     kinds = dict.fromkeys(key.rpartition(": ")[2] for key in figures)
-    order = {name: place for place, name in enumerate(SECTIONS)}
+    order = {name: number for number, name in enumerate(SECTIONS)}
     for kind in sorted(kinds, key=lambda kind: order[kind.partition(" ")[0]]):
         section = SECTIONS[kind.partition(" ")[0]]
         rows: list[tuple[str, str, ReportRow]] = []
@@ -147,17 +149,17 @@ def tables(figures: Mapping[str, Any]) -> Iterator[ReportTable]:
             if "by_set" in result:
                 columns = ("all", *result["by_set"], *result["by_pos"])
             part = section.part(result)
-            named = zip(result["layer_names"], part.rows, strict=True)
-            rows += [(encoder, layer, cells) for layer, cells in [*named, *part.more]]
+            by_layer = zip(result["layer_names"], part.rows, strict=True)
+            rows += [(encoder, layer, cells) for layer, cells in [*by_layer, *part.more]]
             lines.append(plots.Line(encoder, part.values))
             levels |= part.levels
-        where = of.get("treebank") or of.get("text") or ("held out" if kind.endswith("held out") else "")
-        title = f"{section.title}, {where}" if where else section.title
+        data_set = of.get("treebank") or of.get("text") or ("held out" if kind.endswith("held out") else "")
+        title = f"{section.title}, {data_set}" if data_set else section.title
         yield ReportTable(section, title, columns, rows, lines, levels)
 
 
 def markdown(figures: Mapping[str, Any]) -> str:
-    """The tables as text."""
+    """Return the tables as Markdown."""
     lines = []
     for table in tables(figures):
         plain = "; ".join(f"{name} {number(value)}" for name, value in table.levels.items())
@@ -172,17 +174,17 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def write_report(folder: Path, results: Mapping[str, Any], skipped: Sequence[str] = ()) -> Path:
-    """The page of a folder's figures."""
+    """Write the page of a folder of figures, and return its path."""
     path = folder / PAGE
     write_text(path, page(results, skipped))
     return path
 
 
 def page(results: Mapping[str, Any], skipped: Sequence[str] = ()) -> str:
-    """One page of HTML; everything that comes from outside is escaped."""
+    """Return the HTML page; all names and texts in it are escaped."""
     figures = results["figures"]
     body = [f"<h1>What the vectors know: {escape(str(results.get('language', '')))}</h1>"]
-    body += [f"<p class='note'>Not measured: {escape(reason)}.</p>" for reason in skipped]
+    body += [f"<p class='note'>Not measured: {escape(reason)}</p>" for reason in skipped]
     for table in tables(figures):
         body += [f"<h2>{escape(table.title)}</h2>", f"<p>{escape(table.section.note)}</p>"]
         body.append(plots.line_chart(table.lines, table.levels, table.section.unit))

@@ -1,10 +1,10 @@
-"""SCWS, similarities of words in contexts (Huang et al. 2012): do cosines rank pairs of words as people do?
+"""SCWS, similarity of words in contexts (Huang et al. 2012): do cosines rank pairs of words like human ratings?
 
     the cosine of two words in their contexts --> Spearman's correlation with the mean of ten ratings, for each layer
 
-The published ratings.txt has a pair a line: number, two words with their parts of speech, two tokenised contexts of
-about a hundred words with the word between <b> and </b>, the mean rating and the ten of it. A context is read as one
-sentence.
+A line of the published ratings.txt is a pair: number, two words with their parts of speech, two tokenised contexts of
+about a hundred words with the word between <b> and </b>, the mean rating, and the ten ratings. A context is treated as
+one sentence.
 
 L layers, N pairs.
 """
@@ -29,34 +29,34 @@ _COLUMNS = 18
 
 @dataclass(frozen=True)
 class RatedPair:
-    """Two words in contexts."""
+    """Two words in their contexts and the mean of their ratings."""
 
     first: WordInContext
     second: WordInContext
-    rating: float  # the mean, 0 to 10
+    rating: float  # from 0 to 10
 
 
 @dataclass(frozen=True)
 class ScwsResult:
-    """Spearman's rank correlation times 100."""
+    """Spearman's rank correlation, times 100."""
 
     spearman: tuple[float, ...]  # by layer
     pairs: int
-    without: int  # pairs of which a word has no vector: their cosine counts as 0
+    without: int  # pairs with a word that has no vector; their cosine is 0
 
 
 def read_scws(path: str | Path) -> list[RatedPair]:
-    """The pairs of ratings.txt."""
+    """Read the pairs of ratings.txt."""
     pairs = []
     for number, line in numbered_lines(existing(path)):
         where = f"{path}, line {number}"
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise FormatError(f"{where}: {len(columns)} columns, expected {_COLUMNS} with tabs between")
+            raise FormatError(f"{where}: {len(columns)} columns, expected {_COLUMNS} columns separated by tabs")
         try:
             mean, *ratings = map(float, columns[7:])
         except ValueError:
-            raise FormatError(f"{where}: expected eleven numbers at the end, got {columns[7:]}") from None
+            raise FormatError(f"{where}: expected eleven numbers in the last columns, got {columns[7:]}") from None
         if abs(mean - sum(ratings) / len(ratings)) > 0.01:
             raise FormatError(f"{where}: {mean} is not the mean of {ratings}")
         pairs.append(RatedPair(_context(columns[5], where), _context(columns[6], where), mean))
@@ -66,17 +66,17 @@ def read_scws(path: str | Path) -> list[RatedPair]:
 
 def _context(text: str, where: str) -> WordInContext:
     words = text.split()
-    marks = [place for place, word in enumerate(words) if word in ("<b>", "</b>")]
-    if [words[place] for place in marks] != ["<b>", "</b>"] or marks[1] - marks[0] < 2:
+    tags = [position for position, word in enumerate(words) if word in ("<b>", "</b>")]
+    if [words[position] for position in tags] != ["<b>", "</b>"] or tags[1] - tags[0] < 2:
         raise FormatError(f"{where}: expected one word between <b> and </b> in each context, got {text[:60]!r}")
-    first, last = marks
+    first, last = tags
     return WordInContext([*words[:first], *words[first + 1 : last], *words[last + 1 :]], first)
 
 
 def evaluate(embed: Encoder, pairs: Sequence[RatedPair]) -> ScwsResult:
-    """The correlation by layer."""
+    """Return the correlation by layer."""
     if len(pairs) < 2:
-        raise InputError("a correlation needs two pairs or more")
+        raise InputError(f"a correlation needs at least 2 pairs, got {len(pairs)}")
     cosines = pair_cosines(embed, [(pair.first, pair.second) for pair in pairs])  # (L, N)
     ratings = np.array([pair.rating for pair in pairs])
     return ScwsResult(
@@ -87,7 +87,7 @@ def evaluate(embed: Encoder, pairs: Sequence[RatedPair]) -> ScwsResult:
 
 
 def spearman(first: Cosines, second: Cosines) -> float:
-    """Pearson's correlation of the ranks; 0 where all of one side are equal."""
-    one, two = (ranks(values) - (len(values) + 1) / 2 for values in (first, second))
-    size = float(np.sqrt((one @ one) * (two @ two)))
-    return float(one @ two) / size if size else 0.0
+    """Return the correlation of the ranks, or 0 if all values on one side are equal."""
+    first_ranks, second_ranks = (ranks(values) - (len(values) + 1) / 2 for values in (first, second))
+    size = float(np.sqrt((first_ranks @ first_ranks) * (second_ranks @ second_ranks)))
+    return float(first_ranks @ second_ranks) / size if size else 0.0

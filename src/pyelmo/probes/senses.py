@@ -1,7 +1,7 @@
-"""Words with two senses: is the nearest other occurrence of a word one of the same sense?
+"""Words with two senses: does the nearest other occurrence of a word have the same sense?
 
-The lists (senses.en.tsv, senses.ko.tsv, and held-out ones, written when the models in the box had been chosen) have a
-line for each sentence: word, sense, and the sentence with the word between asterisks.
+The bundled lists senses.en.tsv and senses.ko.tsv have one line for each sentence: word, sense, and the sentence with
+asterisks around the word. The held-out lists were written after the bundled models had been chosen.
 
 L layers, N sentences of a word, D vector.
 """
@@ -27,7 +27,7 @@ from pyelmo.vectors.static import unit_vectors
 
 @dataclass(frozen=True)
 class Occurrence(WordInContext):
-    """One sentence of a list."""
+    """A word of a list in its sentence."""
 
     word: str
     sense: str
@@ -35,60 +35,60 @@ class Occurrence(WordInContext):
 
 @dataclass(frozen=True)
 class SensesResult:
-    """The share in percent of sentences whose nearest other sentence with the same word has the same sense.
+    """The share of sentences whose nearest other sentence with the same word has the same sense, in percent.
 
-    Where several are equally near, as in a layer without context, their share counts.
+    If several are equally near, as in a layer without context, the fraction with the same sense counts.
     """
 
     layers: tuple[float, ...]
-    mean: float  # for the plain mean of the layers
-    added: float | None  # for what the top layer adds to the one below, where there is one
-    by_word: dict[str, float]  # for the mean
-    chance: float  # for a neighbour drawn by lot
+    mean: float  # for the mean of the layers
+    added: float | None  # for the top layer minus the layer below; None for an encoder with one layer
+    by_word: dict[str, float]  # for the mean of the layers
+    chance: float  # for a neighbour chosen at random
     sentences: int
 
 
 def listed(language: str, *, held_out: bool = False, split: str | None = None) -> list[Occurrence]:
-    """The list of a language ("en", "ko") that comes with the package, split by its rules or by those of `split`."""
+    """Read the bundled list of a language ("en" or "ko"), split by its rules or by those of the language `split`."""
     return read_occurrences(list_path(language, held_out=held_out), split or language)
 
 
 def list_path(language: str, *, held_out: bool = False) -> Path:
-    """The file of a list that comes with the package."""
+    """Return the file of a bundled list."""
     path = Path(__file__).with_name(f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv")
     if not path.is_file():
-        raise NotFoundError(f"there is no list of words with two senses for the language {language!r}")
+        raise NotFoundError(f"there is no list of words with two senses for the language {language!r}. Use en or ko.")
     return path
 
 
 def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
-    """A list of word, sense and sentence; sentences are split into words by the rules of `language`."""
+    """Read a list of word, sense and sentence, and split the sentences by the rules of `language`."""
     occurrences = []
     senses: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for number, line in numbered_lines(path):
         where = f"{path}, line {number}"
         columns = line.split("\t")
         if len(columns) != 3 or not all(columns):
-            raise FormatError(f"{where}: expected word, sense and sentence with tabs between, got {line[:60]!r}")
+            raise FormatError(f"{where}: expected word, sense and sentence separated by tabs, got {line[:60]!r}")
         word, sense, sentence = columns
         try:
-            words, places = read_marked(sentence, language)
+            words, positions = read_marked(sentence, language)
         except InputError as error:
             raise FormatError(f"{where}: {error}") from error
-        if len(places) != 1:
+        if len(positions) != 1:
             raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
-        occurrences.append(Occurrence(words, places[0], word, sense))
+        occurrences.append(Occurrence(words, positions[0], word, sense))
         senses[word][sense] += 1
     for word, counts in senses.items():
         if len(counts) < 2 or min(counts.values()) < 2:
-            raise FormatError(f"{path}: {word!r} needs two senses with two sentences each, got {dict(counts)}")
+            raise FormatError(f"{path}: {word!r} needs at least two senses with two sentences each, got {dict(counts)}")
     return occurrences
 
 
 def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
-    """The probe's shares: by layer, for the mean of the layers, and for the top layer less the one below.
+    """Return the shares by layer, for the mean of the layers, and for the top layer minus the layer below.
 
-    A layer with a skip connection is the one below plus what it found itself; the difference is the latter alone.
+    A layer with a skip connection is the sum of the layer below and its own output; the difference is its own output.
     """
     if not occurrences:
         raise InputError("the list of words with two senses is empty")

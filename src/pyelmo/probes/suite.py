@@ -1,11 +1,11 @@
-"""Every probe of a language, with the labelled sets it needs wherever they lie below some folders.
+"""All probes of a language, and the search for their data sets below some folders.
 
 wsd      SemCor 3.0, ALL.data.xml of the unified test sets, WordNet 3.0's index.sense        English
 pos      UD English EWT; UD Korean Kaist and GSD                                             English, Korean
-wic      train, dev and test of WiC                                                          English
+wic      train, dev and test set of WiC                                                         English
 scws     scws/ratings.txt                                                                    English
-senses   the package's own list of words with two senses                                     English, Korean
-typos    the test part of the first treebank, or the sentences of that list                  English, Korean
+senses   the bundled list of words with two senses                                           English, Korean
+typos    the test set of the first treebank, or the sentences of that list                   English, Korean
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ Figures = dict[str, Any]
 
 
 def look_for(folders: Sequence[Path], pattern: str, what: str) -> Path:
-    """The first file below the folders that fits a pattern."""
+    """Return the first file below the folders that matches a pattern."""
     for folder in folders:
         for path in sorted(folder.glob(pattern)):
             return path
-    where = f"below {', '.join(map(str, folders))}" if folders else "because no folder was named (--data)"
-    raise NotFoundError(f"{what}: no {pattern.removeprefix('**/')} {where}")
+    name = pattern.removeprefix("**/")
+    if not folders:
+        raise NotFoundError(f"{what}: the probe needs {name}. Name the folder that contains it with --data.")
+    raise NotFoundError(f"{what}: no {name} below {', '.join(map(str, folders))}. Name its folder with --data.")
 
 
 def plan(
@@ -52,12 +54,20 @@ def plan(
     held_out: bool = False,
     seed: int = 0,
 ) -> list[Measurement]:
-    """What one probe measures of an encoder; sets that are missing are noticed now.
+    """Return the measurements of a probe, after checking that their data sets exist.
 
-    `control` adds the control task to the parts of speech, `held_out` the held-out list to the words with two senses.
+    Args:
+        probe: The name of the probe.
+        encoder: The encoder to measure.
+        language: The language of the data sets.
+        folders: The folders to search for data sets.
+        control: Add the control task to the part-of-speech probe.
+        held_out: Add the held-out list to the words with two senses.
+        seed: The seed of the misspellings.
     """
-    if probe not in PROBES.get(language, ()):
-        raise InputError(f"probe {probe!r} is none of {', '.join(PROBES.get(language, ()))}, which {language} has")
+    known = PROBES.get(language, ())
+    if probe not in known:
+        raise InputError(f"there is no probe {probe!r} for the language {language}. Choose one of {', '.join(known)}.")
     facts, look = encoder.facts, functools.partial(look_for, folders)
 
     def measurement(key: str, find: Callable[..., Figures], *arguments: Any, **of: Any) -> Measurement:
@@ -68,18 +78,18 @@ def plan(
         test, index = look("**/ALL.data.xml", "the unified test sets"), look("**/index.sense", "WordNet 3.0")
         return [measurement("wsd", find_wsd, semcor, test, index)]
     if probe == "pos":
-        found = []
+        measurements = []
         for number, (treebank, start) in enumerate(TREEBANKS[language].items()):
             try:
-                files = [look(f"**/{start}{part}.conllu", treebank) for part in ("train", "test")]
+                files = [look(f"**/{start}{name}.conllu", treebank) for name in ("train", "test")]
             except NotFoundError:
-                if number == 0:  # the others are extra
+                if number == 0:  # the other treebanks are optional
                     raise
                 continue
             key = "pos" if number == 0 else f"pos {treebank}"
             of = {"treebank": treebank, **({"control": True} if control else {})}
-            found.append(measurement(key, find_pos, *files, control, **of))
-        return found
+            measurements.append(measurement(key, find_pos, *files, control, **of))
+        return measurements
     if probe == "wic":
         return [measurement("wic", find_wic, look("**/train/train.data.txt", "WiC").parents[1])]
     if probe == "scws":
@@ -96,43 +106,44 @@ def plan(
     return [measurement("typos", find_typos, language, text, seed, text=treebank, seed=seed)]
 
 
-def _shown(embed: Encoder) -> Encoder:
-    """The same encoder, with a bar."""
+def _with_bar(embed: Encoder) -> Encoder:
+    """Return the same encoder with a progress bar."""
 
-    def encoder(sentences: Sequence[list[str]]) -> Iterator[Float32Array]:
+    def encoder(sentences: Sequence[list[str]], /) -> Iterator[Float32Array]:
         yield from tqdm(embed(sentences), total=len(sentences), unit=" sentences", desc="  embedding")
 
     return encoder
 
 
 def find_wsd(encoder: NamedEncoder, semcor: Path, test: Path, index: Path) -> Figures:
-    read = wsd_data.read_senses
-    return _named(encoder, wsd.evaluate(_shown(encoder), read(semcor), read(test), wsd_data.read_first_senses(index)))
+    train_set, test_set = wsd_data.read_senses(semcor), wsd_data.read_senses(test)
+    first_senses = wsd_data.read_first_senses(index)
+    return _named(encoder, wsd.evaluate(_with_bar(encoder), train_set, test_set, first_senses))
 
 
 def find_pos(encoder: NamedEncoder, train: Path, test: Path, control: bool) -> Figures:
-    parts = pos.read_conllu(train), pos.read_conllu(test)
-    return _named(encoder, pos.evaluate(_shown(encoder), *parts, control=control, progress=True))
+    train_set, test_set = pos.read_conllu(train), pos.read_conllu(test)
+    return _named(encoder, pos.evaluate(_with_bar(encoder), train_set, test_set, control=control, progress=True))
 
 
 def find_wic(encoder: NamedEncoder, folder: Path) -> Figures:
-    parts = [wic.read_wic(folder / part / f"{part}.data.txt") for part in wic.PAIRS]
-    return _named(encoder, wic.evaluate(_shown(encoder), *parts))
+    train, dev, test = (wic.read_wic(folder / name / f"{name}.data.txt") for name in wic.PAIRS)
+    return _named(encoder, wic.evaluate(_with_bar(encoder), train, dev, test))
 
 
 def find_scws(encoder: NamedEncoder, path: Path) -> Figures:
-    return _named(encoder, scws.evaluate(_shown(encoder), scws.read_scws(path)))
+    return _named(encoder, scws.evaluate(_with_bar(encoder), scws.read_scws(path)))
 
 
 def find_senses(encoder: NamedEncoder, language: str, held_out: bool) -> Figures:
     occurrences = senses.listed(language, held_out=held_out, split=encoder.loaded.language)
-    return _named(encoder, senses.evaluate(_shown(encoder.embed_own_tokens), occurrences))
+    return _named(encoder, senses.evaluate(_with_bar(encoder.embed_own_tokens), occurrences))
 
 
 def find_typos(encoder: NamedEncoder, language: str, text: Path | None, seed: int) -> Figures:
-    given = pos.read_conllu(text) if text else senses.listed(language)
-    made = typos.misspell([sentence.words for sentence in given], seed=seed)
-    return _named(encoder, typos.evaluate(_shown(encoder), made, knows=encoder.loaded.knows))
+    sentences = pos.read_conllu(text) if text else senses.listed(language)
+    misspelt = typos.misspell([sentence.words for sentence in sentences], seed=seed)
+    return _named(encoder, typos.evaluate(_with_bar(encoder), misspelt, knows=encoder.loaded.knows))
 
 
 def _named(encoder: NamedEncoder, result: Any) -> Figures:

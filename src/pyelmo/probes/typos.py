@@ -1,17 +1,17 @@
-"""Misspelt words: how near does a word's vector stay to the right one's, by layer?
+"""Misspelt words: how similar are the vectors of a misspelt word and of the original, by layer?
 
-    a sentence --> one word of it misspelt by a slip of the hand --> its vector beside that of the word as it was
+    a sentence --> the same sentence with one typing error --> cosine of the misspelt word and the original
 
-    swap        two neighbouring characters change places      house -> huose    학교에서 -> 학에교서
-    drop        one is left out                                house -> hose
-    double      one is written twice                           house -> housse
-    neighbour   one becomes the key beside it                  house -> hpuse    (Hangul: one letter of a syllable)
+    swap        two neighbouring characters are swapped      house -> huose    학교에서 -> 학에교서
+    drop        a character is missing                       house -> hose
+    double      a character is doubled                       house -> housse
+    neighbour   a key next to the right one is hit           house -> hpuse    (Hangul: one letter of a syllable)
 
-Cosines of different encoders and layers are not on one scale, so the second figure is how often the misspelt word's
-vector is nearest to the right word's among those of all the words that were misspelt. Both stand in the same sentence,
-so a layer with context may know the word by its company as well as by its letters.
+Cosines of different encoders and layers cannot be compared. So a second figure is how often a misspelt word is nearest
+to its own original among the originals of all misspelt words. The sentence around both is the same, so a layer with
+context can identify the word by its context as well as by its letters.
 
-L layers, N words, D vector.
+L layers, N misspelt words, R different original words, D vector.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SYLLABLES = range(0xAC00, 0xD7A4)
 
 @dataclass(frozen=True)
 class Typo:
-    """A word, and the same sentence with that word misspelt."""
+    """A word in its sentence, and the same sentence with the word misspelt."""
 
     kind: str
     right: WordInContext
@@ -48,33 +48,33 @@ class Typo:
 
 @dataclass(frozen=True)
 class TyposResult:
-    """By kind ("all" is over all of them) and layer."""
+    """Results by kind of typing error ("all": over all kinds) and by layer."""
 
-    cosine: dict[str, tuple[float | None, ...]]  # mean over the words that have a vector both ways; None: none has
-    found: dict[str, tuple[float, ...]]  # percent whose nearest right word is theirs; without a vector: not found
-    without: dict[str, float]  # percent of the misspelt words that have no vector
-    words: int  # misspelt words; those that have no vector when spelt right are left out
-    left_out: int
+    cosine: dict[str, tuple[float | None, ...]]  # mean over words with a vector in both spellings; None: no such word
+    found: dict[str, tuple[float, ...]]  # percent that are nearest to their own original and have a vector
+    without: dict[str, float]  # percent of the misspelt words without a vector
+    words: int  # misspelt words whose original has a vector
+    left_out: int  # misspelt words whose original has none
 
 
 def misspell(sentences: Sequence[list[str]], *, seed: int = 0) -> list[Typo]:
-    """Every kind once for one word of each sentence: four letters or more, or three Hangul syllables."""
-    lot = random.Random(seed)
+    """Misspell one random word of each sentence in every way; it has at least 4 letters or 3 Hangul syllables."""
+    generator = random.Random(seed)
     typos = []
     for words in sentences:
-        places = [place for place, word in enumerate(words) if _is_plain(word)]
-        if not places:
+        positions = [position for position, word in enumerate(words) if _is_plain(word)]
+        if not positions:
             continue
-        place = lot.choice(places)
+        position = generator.choice(positions)
         for kind in KINDS:
             wrong = list(words)
-            wrong[place] = slip(words[place], kind, lot)
-            typos.append(Typo(kind, WordInContext(words, place), WordInContext(wrong, place)))
+            wrong[position] = slip(words[position], kind, generator)
+            typos.append(Typo(kind, WordInContext(words, position), WordInContext(wrong, position)))
     return typos
 
 
-def slip(word: str, kind: str, lot: random.Random) -> str:
-    """The word misspelt in one way; always another word, unless all its characters are the same (aaaa)."""
+def slip(word: str, kind: str, generator: random.Random) -> str:
+    """Misspell a word in one way. The result differs from the word unless all its characters are equal (aaaa)."""
     ways = {
         "swap": [word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)],
         "drop": [word[:i] + word[i + 1 :] for i in range(len(word))],
@@ -83,7 +83,7 @@ def slip(word: str, kind: str, lot: random.Random) -> str:
             word[:i] + other + word[i + 1 :] for i, character in enumerate(word) for other in _beside(character)
         ],
     }
-    return lot.choice([way for way in ways[kind] if way != word] or [word])
+    return generator.choice([way for way in ways[kind] if way != word] or [word])
 
 
 def _is_plain(word: str) -> bool:
@@ -93,11 +93,11 @@ def _is_plain(word: str) -> bool:
 
 
 def _beside(character: str) -> list[str]:
-    """What the key beside gives: of a Hangul syllable every one that differs by one such letter."""
+    """Return the characters of neighbouring keys; for a Hangul syllable, those that differ by one such letter."""
     code = ord(character) - _SYLLABLES[0]
     if ord(character) not in _SYLLABLES:
-        found = _keys_beside(character.lower(), _ROWS)
-        return [key.upper() if character.isupper() else key for key in found]
+        keys = _keys_beside(character.lower(), _ROWS)
+        return [key.upper() if character.isupper() else key for key in keys]
     initial, rest = divmod(code, len(_MEDIALS) * len(_FINALS))
     medial, final = divmod(rest, len(_FINALS))
     letters = [(_INITIALS, initial), (_MEDIALS, medial), (_FINALS, final)]
@@ -113,50 +113,53 @@ def _beside(character: str) -> list[str]:
 def _keys_beside(key: str, rows: Sequence[str]) -> list[str]:
     for row in rows:
         if key in row:
-            place = row.index(key)
-            return [*row[max(place - 1, 0) : place], *row[place + 1 : place + 2]]
+            column = row.index(key)
+            return [*row[max(column - 1, 0) : column], *row[column + 1 : column + 2]]
     return []
 
 
 def evaluate(embed: Encoder, typos: Sequence[Typo], *, knows: Callable[[str], bool] | None = None) -> TyposResult:
-    """`knows` says which words have a vector, for an encoder whose vocabulary ends somewhere."""
+    """Compare misspelt words with their originals.
+
+    Args:
+        embed: The encoder.
+        typos: Misspelt words, from `misspell`.
+        knows: Whether a word has a vector (default: every word has one).
+    """
     knows = knows or (lambda word: True)
     kept = [typo for typo in typos if knows(typo.right.words[typo.right.position])]
     if not kept:
-        raise InputError("no word to misspell: no sentence has one of four letters (three syllables) with a vector")
-    rights: dict[
-        tuple[int, int], WordInContext
-    ] = {}  # a word that is misspelt in several ways is embedded once as it was
+        raise InputError("no sentence has a word to misspell: at least 4 letters, or 3 Hangul syllables, and a vector")
+    originals: dict[tuple[int, int], WordInContext] = {}  # each is embedded once, however often it is misspelt
     for typo in kept:
-        rights.setdefault(_key(typo.right), typo.right)
-    rows = {key: row for row, key in enumerate(rights)}
-    right = np.stack(
-        [unit_vectors(vector) for vector in vectors_in_context(embed, list(rights.values()))], axis=1
-    )  # (L, R, D)
-    names = np.array([place.words[place.position] for place in rights.values()])
+        originals.setdefault(_key(typo.right), typo.right)
+    rows = {key: row for row, key in enumerate(originals)}
+    vectors = vectors_in_context(embed, list(originals.values()))
+    right = np.stack([unit_vectors(vector) for vector in vectors], axis=1)  # (L, R, D)
+    names = np.array([original.words[original.position] for original in originals.values()])
     own = np.array([rows[_key(typo.right)] for typo in kept])
     known = np.array([knows(typo.wrong.words[typo.wrong.position]) for typo in kept])
     cosine = np.zeros((len(right), len(kept)))
-    found = np.zeros(cosine.shape, dtype=bool)
+    is_found = np.zeros(cosine.shape, dtype=bool)
     for number, vector in enumerate(vectors_in_context(embed, [typo.wrong for typo in kept])):
         cosines = _cosines(right, unit_vectors(vector))  # (L, R)
         cosine[:, number] = cosines[:, own[number]]
         same = names == names[own[number]]
         nearest = is_nearest(cosines)
-        found[:, number] = known[number] & (nearest & same).any(1) & ~(nearest & ~same).any(1)
+        is_found[:, number] = known[number] & (nearest & same).any(1) & ~(nearest & ~same).any(1)
     kinds = np.array([typo.kind for typo in kept])
     chosen = {"all": np.ones(len(kept), dtype=bool), **{kind: kinds == kind for kind in KINDS if kind in kinds}}
     return TyposResult(
         cosine={kind: _mean(cosine[:, which & known]) for kind, which in chosen.items()},
-        found={kind: tuple((100 * found[:, which].mean(1)).tolist()) for kind, which in chosen.items()},
+        found={kind: tuple((100 * is_found[:, which].mean(1)).tolist()) for kind, which in chosen.items()},
         without={kind: 100 * float(1 - known[which].mean()) for kind, which in chosen.items()},
         words=len(kept),
         left_out=len(typos) - len(kept),
     )
 
 
-def _key(place: WordInContext) -> tuple[int, int]:
-    return id(place.words), place.position
+def _key(occurrence: WordInContext) -> tuple[int, int]:
+    return id(occurrence.words), occurrence.position
 
 
 def _cosines(right: Float32Array, vector: Float32Array) -> Float32Array:

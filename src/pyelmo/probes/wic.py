@@ -1,9 +1,9 @@
 """WiC, words in context (Pilehvar & Camacho-Collados 2019): does a word mean the same in two sentences?
 
-    the cosine of its two vectors --> "the same" from a threshold on, fitted on the training part, for each layer
+    the cosine of its two vectors --> "the same" above a threshold, which is fitted on the train set, for each layer
 
-The published folders train, dev and test hold NAME.data.txt (word, part of speech, the two places, two tokenised
-sentences) and NAME.gold.txt (T or F).
+The published folders train, dev and test hold NAME.data.txt (word, part of speech, the positions of the word, two
+tokenised sentences) and NAME.gold.txt (T or F).
 
 L layers, N pairs.
 """
@@ -27,7 +27,7 @@ PAIRS = {"train": 5428, "dev": 638, "test": 1400}  # as published
 
 @dataclass(frozen=True)
 class WicPair:
-    """A word in two sentences."""
+    """A word in two sentences, and whether its sense is the same."""
 
     word: str
     first: WordInContext
@@ -37,7 +37,7 @@ class WicPair:
 
 @dataclass(frozen=True)
 class WicResult:
-    """Accuracy in percent, by layer. Half of the pairs of each part are the same, so chance is 50."""
+    """Accuracy in percent, by layer. In each data set half of the pairs have the same sense, so chance is 50."""
 
     train: tuple[float, ...]
     dev: tuple[float, ...]
@@ -47,7 +47,7 @@ class WicResult:
 
 
 def read_wic(data: str | Path) -> list[WicPair]:
-    """The pairs of a NAME.data.txt with NAME.gold.txt beside it."""
+    """Read the pairs of NAME.data.txt and of NAME.gold.txt in the same folder."""
     data = existing(data)
     name = data.name.removesuffix(".data.txt")
     gold = [line for _, line in numbered_lines(existing(data.with_name(f"{name}.gold.txt")))]
@@ -56,14 +56,16 @@ def read_wic(data: str | Path) -> list[WicPair]:
         where = f"{data}, line {number}"
         columns = line.split("\t")
         if len(columns) != 5:
-            raise FormatError(f"{where}: {len(columns)} columns, expected word, tag, places and two sentences")
-        word, _, places, *sentences = columns
-        found = places.split("-")
-        if len(found) != 2 or not all(place.isdecimal() for place in found):
-            raise FormatError(f"{where}: expected two places like 2-5, got {places[:20]!r}")
-        first, second = (WordInContext(text.split(), int(place)) for text, place in zip(sentences, found, strict=True))
+            raise FormatError(f"{where}: {len(columns)} columns, expected word, tag, positions and two sentences")
+        word, _, pair, *sentences = columns
+        positions = pair.split("-")
+        if len(positions) != 2 or not all(position.isdecimal() for position in positions):
+            raise FormatError(f"{where}: expected two positions like 2-5, got {pair[:20]!r}")
+        first, second = (
+            WordInContext(text.split(), int(position)) for text, position in zip(sentences, positions, strict=True)
+        )
         if first.position >= len(first.words) or second.position >= len(second.words):
-            raise FormatError(f"{where}: a place of {places} is beyond its sentence")
+            raise FormatError(f"{where}: a position of {pair} is outside its sentence")
         if number > len(gold) or gold[number - 1] not in ("T", "F"):
             raise FormatError(f"{where}: line {number} of {name}.gold.txt is neither T nor F")
         pairs.append(WicPair(word, first, second, gold[number - 1] == "T"))
@@ -74,27 +76,28 @@ def read_wic(data: str | Path) -> list[WicPair]:
 
 
 def evaluate(embed: Encoder, train: Sequence[WicPair], dev: Sequence[WicPair], test: Sequence[WicPair]) -> WicResult:
-    """The accuracy by layer; only the threshold is fitted, on the training part alone."""
-    parts = {"train": train, "dev": dev, "test": test}
-    if not all(parts.values()):
-        raise InputError("the probe needs pairs to fit its threshold on, and pairs to test")
-    pairs = [pair for part in parts.values() for pair in part]
+    """Return the accuracy by layer. Only the threshold is fitted, on the train set."""
+    sets = {"train": train, "dev": dev, "test": test}
+    if not all(sets.values()):
+        raise InputError("the train, dev or test set has no pairs")
+    pairs = [pair for pairs_of_set in sets.values() for pair in pairs_of_set]
     cosines = pair_cosines(embed, [(pair.first, pair.second) for pair in pairs])  # (L, N)
     same = np.array([pair.same for pair in pairs])
     thresholds = np.array([fit_threshold(row[: len(train)], same[: len(train)]) for row in cosines])
     right = (cosines >= thresholds[:, None]) == same
-    ends = np.cumsum([len(part) for part in parts.values()])
-    shares = [100 * part.mean(1) for part in np.split(right, ends[:-1], axis=1)]
-    accuracy = {name: tuple(share.tolist()) for name, share in zip(parts, shares, strict=True)}
-    counts = {name: len(part) for name, part in parts.items()}
+    counts = {name: len(pairs_of_set) for name, pairs_of_set in sets.items()}
+    ends = np.cumsum(list(counts.values()))
+    shares = [100 * right_of_set.mean(1) for right_of_set in np.split(right, ends[:-1], axis=1)]
+    accuracy = {name: tuple(share.tolist()) for name, share in zip(sets, shares, strict=True)}
     return WicResult(**accuracy, thresholds=tuple(thresholds.tolist()), pairs=counts)
 
 
 def fit_threshold(cosines: Cosines, same: npt.NDArray[np.bool_]) -> float:
-    """From which cosine on "the same" is right most often: halfway between two neighbours, the lowest of the best."""
-    values, inverse = np.unique(cosines, return_inverse=True)  # rising
+    """Return the threshold with the best accuracy, halfway between two cosines; of several the lowest."""
+    values, inverse = np.unique(cosines, return_inverse=True)  # increasing
     gains = np.bincount(inverse, weights=np.where(same, 1, -1), minlength=len(values))
-    right = np.append(np.cumsum(gains[::-1])[::-1], 0)  # for a threshold below the n-th value; the last: above them all
+    # The accuracy of a threshold below the n-th value; the last threshold is above all values.
+    right = np.append(np.cumsum(gains[::-1])[::-1], 0)
     best = int(right.argmax())
     if best == 0:
         return float(values[0]) - 1

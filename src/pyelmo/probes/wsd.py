@@ -1,7 +1,8 @@
 """Word sense disambiguation by the nearest sense, layer by layer (Peters et al. 2018, section 5.3).
 
-    SemCor --> a vector for each sense, the mean of its occurrences; a word of a test set gets the nearest (by cosine)
-    sense of its lemma and part of speech; a lemma that SemCor lacks gets WordNet's first sense
+    SemCor --> a vector for each sense: the mean over its occurrences
+    a word of the test set --> the nearest sense (by cosine) of its lemma and part of speech, or WordNet's first sense
+    if the lemma does not occur in SemCor
 
 L layers, D vector, S senses.
 """
@@ -26,30 +27,30 @@ PARTS_OF_SPEECH = {"n": "nouns", "v": "verbs", "a": "adjectives", "r": "adverbs"
 
 @dataclass(frozen=True)
 class WsdResult:
-    """F1 in percent (every word gets an answer, so it is also precision, recall and accuracy)."""
+    """F1 in percent. Every word has an answer, so it equals precision, recall and accuracy."""
 
     f1: tuple[float, ...]  # by layer
-    by_set: dict[str, tuple[float, ...]]  # the same for each part of the test set, by the start of its words' names
-    by_pos: dict[str, tuple[float, ...]]  # the same for nouns, verbs, adjectives and adverbs
+    by_set: dict[str, tuple[float, ...]]  # for each data set of the test set, by the prefix of its instance ids
+    by_pos: dict[str, tuple[float, ...]]  # for nouns, verbs, adjectives and adverbs
     first_sense: float  # F1 of WordNet's first sense
-    words: int  # of the test set
-    unseen: int  # of them, those whose lemma the training text lacks
-    senses: int  # with a vector
-    occurrences: int  # annotated words of the training text
+    words: int  # annotated words of the test set
+    unseen: int  # words of the test set whose lemma is not in the train set
+    senses: int  # senses with a vector
+    occurrences: int  # annotated words of the train set
 
 
 @dataclass(frozen=True)
 class SenseVectors:
-    """Mean vectors of length 1: `vectors[:, rows of a lemma]`, the most frequent sense of a lemma first."""
+    """Unit vectors of senses. `rows` are those of each lemma, the most frequent sense first."""
 
     keys: list[str]
     vectors: Float32Array  # (L, S, D)
     rows: dict[Lemma, list[int]]
 
     def nearest(self, lemma: Lemma, vector: Float32Array) -> list[str]:  # vector: (L, D)
-        """The sense of a lemma nearest to a vector, for each layer; of equally near ones the most frequent.
+        """Return the sense of a lemma that is nearest to a vector, for each layer. Of ties, the most frequent wins.
 
-        Many are equally near in a layer without context, which gives a word the same vector everywhere.
+        In a layer without context all occurrences of a word have the same vector, so many senses are equally near.
         """
         rows = self.rows[lemma]
         cosines = np.einsum("lsd,ld->ls", self.vectors[:, rows], unit_vectors(vector))
@@ -59,7 +60,7 @@ class SenseVectors:
 def evaluate(
     embed: Encoder, training: Sequence[WsdSentence], test: Sequence[WsdSentence], first_senses: Mapping[Lemma, str]
 ) -> WsdResult:
-    """The probe's F1: see `wsd_data` for the readers of what it takes."""
+    """Return the F1 of the probe; `wsd_data` has the readers of its arguments."""
     senses = sense_vectors(embed, training)
     right: dict[str, list[list[bool]]] = defaultdict(list)
     right_by_pos: dict[str, list[list[bool]]] = {name: [] for name in PARTS_OF_SPEECH.values()}
@@ -76,9 +77,9 @@ def evaluate(
         right_by_pos[PARTS_OF_SPEECH[instance.lemma.pos]].append(hits)
     if not first:
         raise InputError("the test set has no annotated word")
-    everything = [row for rows in right.values() for row in rows]
+    all_hits = [hits for rows in right.values() for hits in rows]
     return WsdResult(
-        f1=_percent(everything),
+        f1=_percent(all_hits),
         by_set={name: _percent(rows) for name, rows in right.items()},
         by_pos={name: _percent(rows) for name, rows in right_by_pos.items() if rows},
         first_sense=100 * sum(first) / len(first),
@@ -90,14 +91,14 @@ def evaluate(
 
 
 def sense_vectors(embed: Encoder, training: Sequence[WsdSentence]) -> SenseVectors:
-    """The mean vector of each sense over its occurrences; one that has several senses counts for each."""
+    """Return the mean vector of each sense. An occurrence with several senses counts for each of them."""
     numbers: dict[str, int] = {}
     for sentence in training:
         for instance in sentence.instances:
             for sense in instance.senses:
                 numbers.setdefault(sense, len(numbers))
     if not numbers:
-        raise InputError("the training text has no annotated word")
+        raise InputError("the train set has no annotated word")
     sums: Float32Array | None = None
     counts = np.zeros(len(numbers), dtype=np.int64)
     for instance, vector in _vectors(embed, training):
@@ -111,12 +112,12 @@ def sense_vectors(embed: Encoder, training: Sequence[WsdSentence]) -> SenseVecto
     keys = list(numbers)
     for number in np.argsort(-counts, kind="stable").tolist():
         rows[lemma_of(keys[number])].append(number)
-    # The cosine needs only the direction of a mean, and a sum has the same.
+    # A cosine depends only on the direction, which is the same for the sum and the mean.
     return SenseVectors(keys, unit_vectors(sums).transpose(1, 0, 2), dict(rows))
 
 
 def _vectors(embed: Encoder, sentences: Sequence[WsdSentence]) -> Iterator[tuple[Instance, Float32Array]]:
-    """Every annotated word with its vectors (L, D), the mean over its words where it has several."""
+    """Return every annotated word with its vectors (L, D); an expression of several words has their mean."""
     annotated = [sentence for sentence in sentences if sentence.instances]
     arrays = encode(embed, [sentence.words for sentence in annotated])
     for sentence, layers in zip(annotated, arrays, strict=True):

@@ -1,10 +1,10 @@
-"""The published files of word sense disambiguation -> sentences whose annotated words have sense keys.
+"""Readers of the published files for word sense disambiguation: sentences whose annotated words have sense keys.
 
     SemCor 3.0        a folder of tag files: <wf cmd=done pos=VB lemma=say wnsn=1 lexsn=2:32:00::>said</wf>
-    unified sets      NAME.data.xml and NAME.gold.key.txt (Raganato et al. 2017), training or test
+    unified sets      NAME.data.xml and NAME.gold.key.txt (Raganato et al. 2017), train or test set
     WordNet 3.0       index.sense: every sense key with its number
 
-A sense key is lemma%type:...; type 1 is a noun, 2 a verb, 3 and 5 an adjective, 4 an adverb.
+A sense key is lemma%type:...; the type 1 is a noun, 2 a verb, 3 and 5 an adjective, 4 an adverb.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from xml.parsers import expat
 from pyelmo.errors import FormatError
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
-# How many words are annotated in the files as published, so that a copy with a hole in it is noticed. SemCor has
-# 226,040 whose sense number is not "0"; four of those are "0;0", so that WordNet 3.0 has none of their senses.
+# The number of annotated words in the files as published, to detect incomplete copies. SemCor has 226,040 words whose
+# sense number is not "0"; four of them have "0;0", so WordNet 3.0 has none of their senses.
 SEMCOR_FOLDERS = {"brown1", "brown2", "brownv"}
 SEMCOR_WORDS = 226_036
 UNIFIED_WORDS = {
@@ -32,13 +32,13 @@ _TYPES = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
 _KEY_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
 _SENSE_KEY = re.compile(r"([^\s%]+)%([1-5]):\d\d:\d\d:[^\s:]*:(?:\d\d)?")
 _SEMCOR_LINE = re.compile(r"<(?:wf(?P<settings>(?: [a-z]+=[^ <>]*)+)|punc)>(?P<text>[^<>]+)</(?:wf|punc)>")
-_SEMCOR_MARK = re.compile(r"</?(?:contextfile|context|p|s)(?: [^<>]*)?>")
-# How treebanks write what no text has.
+_SEMCOR_TAG = re.compile(r"</?(?:contextfile|context|p|s)(?: [^<>]*)?>")
+# The treebank spellings of quotes and brackets.
 _PLAIN = {"``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "&amp;": "&"}
 
 
 class Lemma(NamedTuple):
-    """What senses are chosen among: a dictionary word and its part of speech (n, v, a, r)."""
+    """A dictionary word and its part of speech (n, v, a, r), which determine the possible senses."""
 
     text: str
     pos: str
@@ -46,7 +46,7 @@ class Lemma(NamedTuple):
 
 @dataclass(frozen=True)
 class Instance:
-    """An annotated word of a sentence, `words[start:end]` (several where its lemma has several), and its senses."""
+    """An annotated word or expression of a sentence, `words[start:end]`, and its senses."""
 
     id: str
     lemma: Lemma
@@ -57,6 +57,8 @@ class Instance:
 
 @dataclass(frozen=True)
 class WsdSentence:
+    """The words of a sentence and its annotated words."""
+
     words: list[str]
     instances: list[Instance]
 
@@ -67,17 +69,17 @@ def lemma_of(sense_key: str) -> Lemma:
 
 
 def read_senses(path: str | Path) -> list[WsdSentence]:
-    """SemCor's folder, or a NAME.data.xml of the unified sets with NAME.gold.key.txt beside it."""
+    """Read a folder of SemCor, or NAME.data.xml of the unified sets and NAME.gold.key.txt in the same folder."""
     path = existing(path)
     return read_semcor(path) if path.is_dir() else read_unified(path)
 
 
 def read_semcor(folder: str | Path) -> list[WsdSentence]:
-    """Every tag file below a folder; senses that WordNet 3.0 lacks (number 0) are left out."""
+    """Read every tag file below a folder. Senses that are not in WordNet 3.0 (number 0) are skipped."""
     folder = existing(folder)
     files = sorted(folder.glob("**/tagfiles/br-*"))
     if not files:
-        raise FormatError(f"{folder}: holds no SemCor: expected files like brown1/tagfiles/br-a01")
+        raise FormatError(f"{folder}: the folder contains no SemCor; expected files like brown1/tagfiles/br-a01")
     sentences = [sentence for file in files for sentence in _semcor_file(file)]
     if {file.parents[1].name for file in files} == SEMCOR_FOLDERS:
         check_published(folder, _annotated(sentences), SEMCOR_WORDS, "annotated words", exact=True)
@@ -89,18 +91,18 @@ def _semcor_file(path: Path) -> Iterator[WsdSentence]:
     for number, line in numbered_lines(path):
         match = _SEMCOR_LINE.fullmatch(line)
         if match is None:
-            if line.strip() and not _SEMCOR_MARK.fullmatch(line):
+            if line.strip() and not _SEMCOR_TAG.fullmatch(line):
                 raise FormatError(f"{path}, line {number}: not a line of SemCor: {line[:60]!r}")
             if line.startswith("<s "):
                 if sentence is not None:
-                    raise FormatError(f"{path}, line {number}: a sentence begins before the one before it ends")
+                    raise FormatError(f"{path}, line {number}: a sentence begins before the end of the previous one")
                 sentence = WsdSentence([], [])
             elif line == "</s>" and sentence is not None:
                 yield sentence
                 sentence = None
             continue
         if sentence is None:
-            raise FormatError(f"{path}, line {number}: a word outside of a sentence (<s snum=...>)")
+            raise FormatError(f"{path}, line {number}: a word outside a sentence (<s snum=...>)")
         settings = dict(setting.split("=", 1) for setting in (match["settings"] or "").split())
         start = len(sentence.words)
         sentence.words.extend(_words(match["text"]))
@@ -108,7 +110,7 @@ def _semcor_file(path: Path) -> Iterator[WsdSentence]:
             name = f"{path.name}.{number}"
             sentence.instances.append(Instance(name, lemma_of(senses[0]), start, len(sentence.words), senses))
     if sentence is not None:
-        raise FormatError(f"{path}, line {number}: the file ends within a sentence. Is it cut off?")
+        raise FormatError(f"{path}, line {number}: the file ends within a sentence. Is it complete?")
 
 
 def _semcor_senses(settings: Mapping[str, str], where: str) -> tuple[str, ...]:
@@ -124,14 +126,14 @@ def _semcor_senses(settings: Mapping[str, str], where: str) -> tuple[str, ...]:
 
 
 def read_unified(data: str | Path, gold: str | Path | None = None) -> list[WsdSentence]:
-    """A set of the unified framework; `gold` is NAME.gold.key.txt beside NAME.data.xml unless it lies elsewhere."""
+    """Read a data set of the unified framework (default of `gold`: NAME.gold.key.txt in the same folder)."""
     data = existing(data)
     name = data.name.removesuffix(".data.xml")
     gold = Path(gold) if gold else data.with_name(f"{name}.gold.key.txt")
     reader = _UnifiedXml(data, _gold_keys(existing(gold)))
     sentences = reader.read()
     if unused := reader.keys.keys() - reader.seen:
-        raise FormatError(f"{gold}: {len(unused)} keys are not in {data}, the first {min(unused)}")
+        raise FormatError(f"{gold}: {len(unused)} instances are not in {data}, such as {min(unused)}")
     if name in UNIFIED_WORDS:
         check_published(data, _annotated(sentences), UNIFIED_WORDS[name], "annotated words", exact=True)
     return sentences
@@ -145,13 +147,13 @@ def _gold_keys(path: Path) -> dict[str, tuple[str, ...]]:
         if not senses:
             raise FormatError(f"{where}: expected an instance and its sense keys, got {line[:60]!r}")
         if name in keys:
-            raise FormatError(f"{where}: {name} has keys already")
+            raise FormatError(f"{where}: the instance {name} is repeated")
         keys[name] = tuple(_checked_key(sense, where) for sense in senses)
     return keys
 
 
 class _UnifiedXml:
-    """The state of one pass over a data file: expat, unlike ElementTree, tells at which line an element stands."""
+    """The state of one pass over a data file. Unlike ElementTree, expat knows the line of each element."""
 
     def __init__(self, path: Path, keys: Mapping[str, tuple[str, ...]]) -> None:
         self.path, self.keys = path, keys
@@ -169,7 +171,9 @@ class _UnifiedXml:
             self.parser.Parse(self.path.read_bytes(), True)
         except expat.ExpatError as error:
             reason = expat.errors.messages[error.code]
-            raise FormatError(f"{self.path}, line {error.lineno}: not XML ({reason}). Is the file whole?") from error
+            raise FormatError(
+                f"{self.path}, line {error.lineno}: invalid XML ({reason}). Is the file complete?"
+            ) from error
         return self.sentences
 
     def start(self, tag: str, settings: dict[str, str]) -> None:
@@ -185,7 +189,7 @@ class _UnifiedXml:
             return
         where = f"{self.path}, line {self.parser.CurrentLineNumber}"
         if not self.sentences or not self.text.strip():
-            raise FormatError(f"{where}: <{tag}> is empty or outside of a <sentence>")
+            raise FormatError(f"{where}: <{tag}> is empty or outside a <sentence>")
         sentence = self.sentences[-1]
         start = len(sentence.words)
         sentence.words.extend(_words(self.text))
@@ -196,14 +200,14 @@ class _UnifiedXml:
                     f"{where}: instance {name!r} has lemma {lemma!r}, pos {pos!r}; expected one of {', '.join(_TYPES)}"
                 )
             if name not in self.keys or name in self.seen:
-                raise FormatError(f"{where}: instance {name!r} has no gold key, or came before")
+                raise FormatError(f"{where}: instance {name!r} has no gold key, or is repeated")
             self.seen.add(name)
-            found = Lemma(lemma.lower(), _TYPES[pos])
-            sentence.instances.append(Instance(name, found, start, len(sentence.words), self.keys[name]))
+            key = Lemma(lemma.lower(), _TYPES[pos])
+            sentence.instances.append(Instance(name, key, start, len(sentence.words), self.keys[name]))
 
 
 def read_first_senses(index_sense: str | Path) -> dict[Lemma, str]:
-    """WordNet's first sense of every lemma, from its index.sense."""
+    """Read the first sense of every lemma from the index.sense of WordNet."""
     first: dict[Lemma, str] = {}
     for number, line in numbered_lines(existing(index_sense)):
         where = f"{index_sense}, line {number}"
@@ -217,7 +221,7 @@ def read_first_senses(index_sense: str | Path) -> dict[Lemma, str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of an annotated text: SemCor joins those of one lemma by underscores, the unified sets by spaces."""
+    """Split an annotated expression: SemCor joins its words with underscores, the unified sets with spaces."""
     return [_PLAIN.get(word, word) for word in text.replace("_", " ").split()] or [text]
 
 

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
         results, _ = begin([step for plan in plans for step in plan], figures, about, force=args.force)
         with resumable(args.output) if args.output else contextlib.nullcontext():
             for plan in plans:
-                results = measure(plan, figures, about, origin=origin, force=args.force, tell=say)
+                results = measure(plan, figures, about, origin=origin, force=args.force, log=say)
                 plan.clear()
         if args.output is not None:
             say(f"{report.write_report(folder, results, skipped)}: written")
