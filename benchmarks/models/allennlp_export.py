@@ -1,11 +1,11 @@
-"""A model in AllenNLP's hands: exported, read and run by AllenNLP 2.10.1, and its vectors compared with pyelmo's.
+"""Export a model to AllenNLP, run it in AllenNLP 2.10.1, and compare its vectors with those of pyelmo.
 
     python benchmarks/models/allennlp_export.py MODEL --python PYTHON3.8 --text FILE [--sentences 200] [--json FILE]
 
-PYTHON3.8 is the Python of an environment with allennlp==2.10.1 and lmdb==1.4.1; FILE is plain text, a paragraph a line.
-Both embed its first sentences in float32, each from a zero state: AllenNLP from the HDF5 that `elmo convert --to
-allennlp` writes, pyelmo from MODEL itself. The marks that AllenNLP puts around a sentence are left out; both read at
-most 50 symbols of a word.
+PYTHON3.8 is the Python of an environment with allennlp==2.10.1 and lmdb==1.4.1. FILE is plain text with one paragraph
+on each line. Both programs embed its first sentences in float32, each from a zero state: AllenNLP from the HDF5 file of
+`elmo convert --to allennlp`, pyelmo from MODEL itself. The boundary tokens of AllenNLP are removed. Both read at most
+50 symbols of a word.
 
 L layers, N words, D vector.
 """
@@ -31,34 +31,34 @@ from pyelmo.provenance import machine
 from pyelmo.text.lines import open_text, read_lines
 from pyelmo.text.tokens import split_sentences, split_words
 
-BATCH = 32  # between two steps of the bar
+BATCH = 32  # sentences for each step of the progress bar
 VERSION = "import importlib.metadata as facts; print(facts.version('allennlp'))"
 
 
 def first_sentences(path: Path, language: str, count: int) -> list[list[str]]:
-    found: list[list[str]] = []
+    sentences: list[list[str]] = []
     with open_text(str(path)) as file:
         for line in read_lines(file, str(path)):
-            found += filter(None, (split_words(sentence, language) for sentence in split_sentences(line, language)))
-            if len(found) >= count:
-                return found[:count]
-    sys.exit(f"{path}: {len(found)} sentences, {count} are needed")
+            sentences += filter(None, (split_words(sentence, language) for sentence in split_sentences(line, language)))
+            if len(sentences) >= count:
+                return sentences[:count]
+    sys.exit(f"{path}: {len(sentences)} sentences, expected at least {count}. Use a longer text.")
 
 
 def allennlp_vectors(python: str, model: Path, sentences: list[list[str]]) -> Any:  # (L, N, D)
     process = Process(python, "allennlp", model)
-    parts = []
+    arrays = []
     for start in tqdm(range(0, len(sentences), BATCH), unit=" batches", desc="AllenNLP"):
         batch = sentences[start : start + BATCH]
-        parts.append(np.load(process.ask("vectors", sentences=batch, path=str(model / "vectors.npy"))))
+        arrays.append(np.load(process.ask("vectors", sentences=batch, path=str(model / "vectors.npy"))))
     process.close()
-    return np.concatenate(parts, 1)
+    return np.concatenate(arrays, 1)
 
 
 def compare(ours: Any, theirs: Any) -> list[dict[str, float]]:  # (L, N, D) both
-    """By layer: the largest difference of a number, and the lowest cosine of a word's two vectors."""
+    """Return for each layer the largest difference of a number and the lowest cosine of the two vectors of a word."""
     if ours.shape != theirs.shape:
-        sys.exit(f"AllenNLP gives an array {theirs.shape}, pyelmo {ours.shape}")
+        sys.exit(f"AllenNLP returned an array of shape {theirs.shape}, pyelmo one of shape {ours.shape}")
     layers = []
     for got, want in zip(ours.astype(np.float64), theirs.astype(np.float64), strict=True):
         cosines = (got * want).sum(1) / (np.linalg.norm(got, axis=1) * np.linalg.norm(want, axis=1))
@@ -74,12 +74,12 @@ def compare(ours: Any, theirs: Any) -> list[dict[str, float]]:  # (L, N, D) both
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a model that is shipped")
-    parser.add_argument("--python", required=True, help="the Python of AllenNLP's environment")
-    parser.add_argument("--text", type=Path, required=True, help="plain text, a paragraph a line")
-    parser.add_argument("--language", default="en", help="how text is split: en, ko, general (default: en)")
-    parser.add_argument("--sentences", type=int, default=200, help="how many are compared (default: 200)")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a bundled model")
+    parser.add_argument("--python", required=True, help="the Python of the environment with AllenNLP")
+    parser.add_argument("--text", type=Path, required=True, help="plain text with one paragraph on each line")
+    parser.add_argument("--language", default="en", help="the rules that split text: en, ko, general (default: en)")
+    parser.add_argument("--sentences", type=int, default=200, help="the number of sentences to compare (default: 200)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the results")
     args = parser.parse_args()
 
     try:

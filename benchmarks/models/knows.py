@@ -1,18 +1,17 @@
-"""What a model knows: perplexity of held-out text, word senses, parts of speech, words with two senses.
+"""Measure what a model knows: perplexity of held-out text, word senses, parts of speech, words with two senses.
 
     python benchmarks/models/knows.py MODEL --language en --text wikipedia=en-wikipedia.test.txt \\
         --tokenised-text wikitext-103=wt103.test.tokens --data DIR -o benchmarks/results/knows_en.json
     python benchmarks/models/knows.py en --language en --precision int8 --parts wsd,pos,senses \\
         --data DIR -o (the same file)
 
-DIR holds, at any depth, what a part needs: SemCor 3.0, ALL.data.xml of the unified test sets and WordNet 3.0's
-index.sense for wsd, UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses
-comes with the package; `--held-out` adds its held-out list, which is to be used once, when a model has been chosen.
+DIR contains the data sets, at any depth: SemCor 3.0, ALL.data.xml of the unified test sets and index.sense of WordNet
+3.0 for wsd; UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses is bundled with the
+package. `--held-out` adds its held-out list, which should be used once, after a model has been chosen.
 
-Every figure stands in the file as soon as it is known, with the model, command, machine and commit that gave it. The
-same command again keeps those and measures the rest, so parts may come from several runs and models: perplexity from
-the model as trained, with all words of its softmax, the rest from the one that is shipped. At the end comes a table in
-Markdown.
+Every figure is saved when it is complete, with its model, command, machine and commit. The same command resumes a
+stopped run. Figures may come from several runs and models: the perplexity from the model as trained, with the whole
+vocabulary of its softmax, the others from the bundled model. At the end the script prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -41,32 +40,32 @@ from pyelmo.text.tokens import split_sentences, split_words
 from pyelmo.training.evaluate import perplexity
 
 PARTS = {"en": ("perplexity", "wsd", "pos", "senses"), "ko": ("perplexity", "pos", "senses")}
-UNKNOWN = "<unk>"  # how WikiText writes a word that it left out
-PIECE_WORDS = 10_000  # evaluated between two steps of the bar
+UNKNOWN = "<unk>"  # the out-of-vocabulary token of WikiText
+PIECE_WORDS = 10_000  # words for each step of the progress bar
 
 
 # --- what is measured ----------------------------------------------------------------------------------------------
 
 
 def planned(args: argparse.Namespace) -> list[Measurement]:
-    """Everything asked for; files that are missing are noticed before anything is measured."""
-    found: list[Measurement] = []
+    """Return all measurements; a missing file is an error here, before any work."""
+    measurements: list[Measurement] = []
     language = model_language(args.model) or args.language  # ko-morph for Korean
     encoder = open_encoder(f"elmo:{args.model}", precision=args.precision, device=args.device, language=language)
     for part in args.parts:
         if part != "perplexity":
-            found += suite.plan(part, encoder, args.language, args.data, control=False, held_out=args.held_out)
+            measurements += suite.plan(part, encoder, args.language, args.data, control=False, held_out=args.held_out)
             continue
         texts = [(name, path, False) for name, path in args.text]
         texts += [(name, path, True) for name, path in args.tokenised_text]
         if not texts:
-            sys.exit("perplexity needs a text: --text NAME=PATH, or --parts without it")
+            sys.exit("perplexity needs a text. Pass --text NAME=PATH, or leave perplexity out of --parts.")
         facts = {**identity(resolve.locate(args.model)), "precision": "float32"}
         for name, path, tokenised in texts:
             of = {**facts, "text": path.name, "text_sha256": sha256(path)}
             find = functools.partial(find_perplexity, args, language, path, tokenised)
-            found.append(Measurement(f"perplexity {name}", of, find))
-    return found
+            measurements.append(Measurement(f"perplexity {name}", of, find))
+    return measurements
 
 
 def model_language(model: str) -> str | None:
@@ -81,7 +80,7 @@ def language_model(model: str, device: str) -> Pretrained:
 
 
 def find_perplexity(args: argparse.Namespace, language: str, path: Path, tokenised: bool) -> dict[str, Any]:
-    """Over single sentences, as a training run validates, with the full softmax."""
+    """Return the perplexity of single sentences with the full softmax, as in the validation of a training run."""
     pretrained = language_model(args.model, args.device)
     unknown = pretrained.lexicon.vocab.unknown if pretrained.lexicon.vocab else UNKNOWN
     sentences = read_sentences(path, language, tokenised, unknown)
@@ -103,14 +102,14 @@ def find_perplexity(args: argparse.Namespace, language: str, path: Path, tokenis
 
 
 def read_sentences(path: Path, language: str, tokenised: bool, unknown: str) -> list[list[str]]:
-    """The sentences as `elmo prepare` finds them; a tokenised text (WikiText: a paragraph a line) keeps its words."""
-    found: list[list[str]] = []
+    """Split a text into sentences like `elmo prepare`. A tokenised text (WikiText) is not split into words again."""
+    sentences: list[list[str]] = []
     with open_text(str(path)) as file:
         for line in read_lines(file, str(path)):
             for sentence in split_sentences(line, language):
                 words = sentence.split() if tokenised else split_words(sentence, language)
-                found.append([unknown if tokenised and word == UNKNOWN else word for word in words])
-    return found
+                sentences.append([unknown if tokenised and word == UNKNOWN else word for word in words])
+    return sentences
 
 
 def pieces(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
@@ -130,22 +129,22 @@ def pieces(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """All figures of a file, to be pasted into a model's card."""
+    """Return all figures of a file as tables for a model card."""
     texts = {key.partition(" ")[2]: figures[key] for key in figures if key.startswith("perplexity ")}
     lines: list[str] = []
     if texts:
         lines += row("perplexity of single sentences", "forward", "backward", "average", "vocabulary", "unknown")
         lines += row(*["---"] * 6)
         for name, figure in texts.items():
-            found = figure["result"]
-            values = [found[key] for key in ("forward", "backward", "average")]
-            share = f"{100 * found['unknown_rate']:.1f} % of {found['predictions']:,}"
-            lines += row(name, *map(number, values), f"{found['vocabulary']:,}", share)
+            result = figure["result"]
+            values = [result[key] for key in ("forward", "backward", "average")]
+            share = f"{100 * result['unknown_rate']:.1f} % of {result['predictions']:,}"
+            lines += row(name, *map(number, values), f"{result['vocabulary']:,}", share)
         lines.append("")
     probes = probe_rows(figures)
     if probes:
         layers = max(len(values) for _, values, _, _ in probes)
-        mixes = ("mean of layers", "top less the one below")
+        mixes = ("mean of layers", "top layer minus the one below")
         lines += row("in %", *[f"layer {layer}" for layer in range(layers)], *mixes, "without the model")
         lines += row(*["---"] * (layers + 4))
         for name, values, mixed, plain in probes:
@@ -166,22 +165,22 @@ ProbeRow = tuple[str, list[float], tuple[float | None, float | None], str]
 
 
 def probe_rows(figures: dict[str, Any]) -> list[ProbeRow]:
-    """Name, shares by layer, those of the two mixes of layers, and what is reached without a model."""
+    """Return for each row its name, the figures by layer and of two mixes of layers, and the baseline."""
     rows: list[ProbeRow] = []
     if "wsd" in figures:
-        found = figures["wsd"]["result"]
-        rows.append(("word senses, all sets (F1)", found["f1"], NO_MIX, f"first sense {found['first_sense']:.1f}"))
-        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in found["by_set"].items()]
-        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in found.get("by_pos", {}).items()]
+        result = figures["wsd"]["result"]
+        rows.append(("word senses, all sets (F1)", result["f1"], NO_MIX, f"first sense {result['first_sense']:.1f}"))
+        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in result["by_set"].items()]
+        rows += [(f"word senses, {name}", values, NO_MIX, "") for name, values in result.get("by_pos", {}).items()]
     for key, figure in figures.items():
         if key.startswith("pos"):
-            name, found = f"parts of speech, {figure['of']['treebank']}", figure["result"]
-            rows.append((name, found["accuracy"], NO_MIX, f"most frequent tag {found['baseline']:.1f}"))
+            name, result = f"parts of speech, {figure['of']['treebank']}", figure["result"]
+            rows.append((name, result["accuracy"], NO_MIX, f"most frequent tag {result['baseline']:.1f}"))
     for key, name in (("senses", "words with two senses"), ("senses held out", "words with two senses, held out")):
         if key in figures:
-            found = figures[key]["result"]
-            name = f"{name}, {found['sentences']} sentences"
-            rows.append((name, found["layers"], (found["mean"], found["added"]), f"chance {found['chance']:.1f}"))
+            result = figures[key]["result"]
+            name = f"{name}, {result['sentences']} sentences"
+            rows.append((name, result["layers"], (result["mean"], result["added"]), f"chance {result['chance']:.1f}"))
     return rows
 
 
@@ -217,28 +216,30 @@ def folder(value: str) -> Path:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a model that is shipped")
-    parser.add_argument("--language", choices=sorted(PARTS), required=True)
-    parser.add_argument("--precision", choices=("float32", "int8"), default="float32", help="in which the probes run")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
-    parser.add_argument("--parts", help="some of perplexity,wsd,pos,senses (default: all that the language has)")
+    parser.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a bundled model")
+    parser.add_argument("--language", choices=sorted(PARTS), required=True, help="the language of the data sets")
+    parser.add_argument(
+        "--precision", choices=("float32", "int8"), default="float32", help="precision of the probes (default: float32)"
+    )
+    parser.add_argument("--device", default="cpu", help="device of the model: cpu, cuda, ... (default: cpu)")
+    parser.add_argument("--parts", help="which of perplexity,wsd,pos,senses (default: all of the language)")
     parser.add_argument("--text", type=named_path, action="append", default=[], metavar="NAME=PATH")
     parser.add_argument(
         "--tokenised-text", type=named_path, action="append", default=[], metavar="NAME=PATH",
-        help=f"words separated by spaces already, {UNKNOWN} for those left out",
+        help=f"text whose words are separated by spaces, with {UNKNOWN} for out-of-vocabulary words",
     )  # fmt: skip
-    parser.add_argument("--data", type=folder, nargs="+", default=[], metavar="DIR", help="where labelled sets are")
-    parser.add_argument("--held-out", action="store_true", help="the held-out words with two senses too: use it once")
+    parser.add_argument("--data", type=folder, nargs="+", default=[], metavar="DIR", help="folders with the data sets")
+    parser.add_argument("--held-out", action="store_true", help="add the held-out list of senses; use it once")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json")
-    parser.add_argument("--force", action="store_true", help="measure again what the file has already")
+    parser.add_argument("--force", action="store_true", help="repeat measurements that the file contains")
     args = parser.parse_args()
     known = PARTS[args.language]
     args.parts = args.parts.split(",") if args.parts else list(known)
     for part in args.parts:
         if part not in known:
-            parser.error(f"part {part!r} is none of {', '.join(known)}, which the language {args.language} has")
+            parser.error(f"--parts: {part!r} is not one of {', '.join(known)} (language {args.language})")
     if args.held_out and "senses" not in args.parts:
-        parser.error("--held-out belongs to the part senses, which --parts leaves out")
+        parser.error("--held-out needs senses, which is missing in --parts")
     return args
 
 
@@ -253,7 +254,7 @@ def main() -> None:
     except PyelmoError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit(f"\nstopped; the figures found so far are in {args.output}, and the same command finds the rest")
+        sys.exit(f"\nstopped. {args.output} holds the complete figures; run the same command again to resume")
     print(markdown(results["figures"]))
 
 

@@ -1,10 +1,10 @@
-"""A plain LSTM's perplexity on WikiText-2, from scratch (the literature: 99.3 on the test part).
+"""Train a plain LSTM on WikiText-2 and measure its perplexity (in the literature: 99.3 on the test set).
 
     elmo prepare wt2.train.tokens --valid wt2.valid.tokens -o wt2 --tokenised --vocab-size 40000
     python benchmarks/models/wikitext2.py wt2 wt2.test.tokens -o run [--set training.dropout=0.6] [--json FILE]
 
-Trains by the recipe wikitext-2 and evaluates the test text forwards as one stream with the full softmax, over its words
-and one end mark for each line that is not blank.
+The script trains with the recipe wikitext-2. It evaluates the forward direction on the test set as one stream with the
+full softmax, over its words and one end-of-sentence token for each line that is not blank.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pyelmo.training.recipe import read_recipe
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("test", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("corpus", type=Path, help="the corpus that elmo prepare wrote")
+    parser.add_argument("test", type=Path, help="the tokens of the test set")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the training run")
+    parser.add_argument("--set", action="append", default=[], help="change a setting of the recipe: name=value")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the results")
     args = parser.parse_args()
     start = time.perf_counter()
     here = processes.join()
@@ -39,9 +39,9 @@ def main() -> None:
     model = native.read(args.output / "model")
     model.bilm.to(here.device)
     sentences = [line.split() for line in args.test.read_text("utf-8").split("\n") if line.strip()]
-    found = perplexity(model, [sentences])
+    score = perplexity(model, [sentences])
     row = {
-        "test_perplexity": round(found.forward, 2), "words": found.words, "unknown": found.unknown,
+        "test_perplexity": round(score.forward, 2), "words": score.words, "unknown": score.unknown,
         "valid_by_sentence": round(result.valid.forward, 2) if result.valid else None, "minutes": round(spent / 60, 2),
         "steps": result.step, "parameters": sum(p.numel() for p in model.bilm.parameters()), "set": args.set,
         "machine": machine(),

@@ -1,4 +1,4 @@
-"""Neighbours in context: do they share the sense (Peters et al. 2018, table 4), and what an index costs.
+"""Measure neighbours in context: do they share the sense (Peters et al. 2018, table 4), and what does an index cost?
 
     python benchmarks/speed/neighbours.py senses en --semcor DIR -o benchmarks/results/neighbours.json
     python benchmarks/speed/neighbours.py size -o (the same file)
@@ -6,12 +6,12 @@
 
 senses  "play" in SemCor: the share of the 10 nearest occurrences that have the same sense, in sport and in theatre, by
         layer; and the neighbours of the paper's two sentences in an index of SemCor.
-size    indexes of random vectors (a centre for each word, words by Zipf's law, a context of 64 dimensions and noise), a
-        quarter of the occurrences and all of them: size on disk, seconds and peak memory of the build, milliseconds of
-        opening and of a query, and how many of the 10 nearest are those of the exact comparison.
-recall  the last for an index that `elmo neighbours build --exact` wrote: real vectors.
+size    indexes of random vectors (a centre for each word, words by Zipf's law, a context of 64 dimensions, noise) for a
+        quarter of the occurrences and for all: size on disk, seconds and peak memory of the build, time to open and
+        to query, and the recall of the 10 nearest in comparison with exact search.
+recall  the recall on the real vectors of an index that `elmo neighbours build --exact` wrote.
 
-Every figure stands in the file with its command, machine and commit. OMP_NUM_THREADS sets the threads.
+Every figure is saved with its command, machine and commit. OMP_NUM_THREADS sets the number of threads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from pyelmo.provenance import machine
 from pyelmo.text.tokens import TokenSpan
 from pyelmo.vectors.static import unit_vectors
 
-# The sentences of table 4: what is asked, and the neighbour that the paper prints. All four are in SemCor.
+# The sentences of table 4: the query, and the neighbour that the paper prints. All four are in SemCor.
 TABLE = {
     "sport": ("Chico Ruiz made a spectacular play on", "Kieffer , the only junior in the group"),
     "theatre": (
@@ -54,11 +54,8 @@ TABLE = {
     ),
 }
 FORMS = ("play", "plays", "played", "playing")
-WORDS, CONTEXT, LENGTH = (
-    5000,
-    64,
-    20,
-)  # of the random text: distinct words, dimensions of a context, words of a sentence
+# The random text: different words, dimensions of a context, words in a sentence.
+WORDS, CONTEXT, LENGTH = 5000, 64, 20
 NEAREST = 10
 
 
@@ -74,8 +71,8 @@ def find_senses(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def find_table(args: argparse.Namespace, lines: list[str]) -> dict[str, Any]:
-    """The neighbours of the paper's sentences in an index of SemCor, and at which rank the paper's neighbour comes."""
-    found: dict[str, Any] = {}
+    """Return the neighbours of the paper's sentences in an index of SemCor, and the rank of the paper's neighbour."""
+    table: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "semcor.txt").write_text("\n".join(lines), "utf-8")
         index = neighbours.build(
@@ -91,16 +88,16 @@ def find_table(args: argparse.Namespace, lines: list[str]) -> dict[str, Any]:
                 if other.sentence != sentence
             ]
             rank = next(rank for rank, other in enumerate(near, 1) if printed in other.sentence)
-            kept = [{"cosine": round(other.cosine, 4), "sentence": other.marked} for other in near[:NEAREST]]
-            found[name] = {"query": sentence, "nearest": kept, "rank of the paper's": rank, "of": len(near)}
-    return found
+            nearest = [{"cosine": round(other.cosine, 4), "sentence": other.marked} for other in near[:NEAREST]]
+            table[name] = {"query": sentence, "nearest": nearest, "rank of the paper's": rank, "of": len(near)}
+    return table
 
 
 # --- size ----------------------------------------------------------------------------------------------------------
 
 
 class RandomText:
-    """Sentences of random words with vectors, the same for the same seed."""
+    """Sentences of random words with vectors, reproducible by the seed."""
 
     def __init__(self, dim: int, seed: int) -> None:
         fixed, self.random = np.random.default_rng(0), np.random.default_rng(seed)
@@ -110,7 +107,7 @@ class RandomText:
         self.shares = shares / shares.sum()
 
     def blocks(self, count: int) -> Iterator[tuple[np.ndarray, Float32Array]]:
-        """Words (N,) and unit vectors (N, D), some at a time."""
+        """Return blocks of words (N,) and unit vectors (N, D)."""
         for start in range(0, count, 500 * LENGTH):
             rows = min(500 * LENGTH, count - start)
             words = self.random.choice(WORDS, rows, p=self.shares)
@@ -136,7 +133,7 @@ class RandomText:
 
 
 def find_size(args: argparse.Namespace) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "dim": args.dim,
         "threads": threads(),
         "probes": vector_index.PROBES,
@@ -147,9 +144,9 @@ def find_size(args: argparse.Namespace) -> dict[str, Any]:
             path = Path(folder) / str(count)
             facts = alone(build_random, path, count, args.dim)
             facts |= alone(query_random, path, args.dim, args.queries, count)
-            found[f"{count:,} occurrences"] = facts
+            results[f"{count:,} occurrences"] = facts
             print(json.dumps(facts), file=sys.stderr)
-    return found
+    return results
 
 
 def build_random(path: Path, count: int, dim: int) -> dict[str, Any]:
@@ -170,7 +167,7 @@ def query_random(path: Path, dim: int, queries: int, count: int) -> dict[str, An
         start = time.perf_counter()
         index = neighbours.Index(path, verify=verify)
         facts[name] = time.perf_counter() - start
-    index.nearest(asked[0])  # the first query maps what it needs
+    index.nearest(asked[0])  # the first query loads the mapped pages
     facts |= milliseconds(
         "query", [lambda vector=vector: index.nearest(vector, count=NEAREST) for vector in asked[:1000]]
     )
@@ -191,11 +188,11 @@ def find_recall(args: argparse.Namespace) -> dict[str, Any]:
     index = neighbours.Index(args.index, verify=False)
     count, dim = len(index), index.manifest["dim"]
     if index.manifest["kind"] != "exact":
-        sys.exit(f"{args.index}: is not exact; build it with --exact")
+        sys.exit(f"{args.index}: the index is not exact. Build it with --exact.")
     stored = np.memmap(args.index / vector_index.VECTORS, dtype="<f4", mode="r", shape=(count, dim))
     chosen = np.sort(np.random.default_rng(0).choice(count, min(args.queries, count), replace=False))
     asked = np.asarray(stored[chosen])
-    best = Best(asked, NEAREST + 1)  # the first is the occurrence itself
+    best = Best(asked, NEAREST + 1)  # the nearest is the occurrence itself
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         writer = vector_index.VectorWriter(Path(folder), dim)
         for start in range(0, count, vector_index.BLOCK):
@@ -218,7 +215,7 @@ def find_recall(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class Best:
-    """The rows nearest to each query of all vectors that were added, each of them compared."""
+    """The rows nearest to each query by exact search, over all vectors that were added."""
 
     def __init__(self, queries: Float32Array, count: int) -> None:
         self.queries, self.count, self.seen = queries, count, 0
@@ -236,23 +233,23 @@ class Best:
 
 
 def recall(search: Any, queries: Float32Array, want: np.ndarray) -> float:
-    """The share of the nearest that the search finds too."""
+    """Return the share of the exact neighbours that the search finds."""
     count = want.shape[1]
-    found = (search.nearest(query, count)[1] for query in queries)
-    return sum(len(np.intersect1d(rows, wanted)) for rows, wanted in zip(found, want, strict=True)) / want.size
+    results = (search.nearest(query, count)[1] for query in queries)
+    return sum(len(np.intersect1d(rows, wanted)) for rows, wanted in zip(results, want, strict=True)) / want.size
 
 
 # --- the file ------------------------------------------------------------------------------------------------------
 
 
 def alone(find: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """In a process of its own, whose memory is then that of this part."""
+    """Run a function in its own process, to measure its peak memory."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(find, *arguments).result()
 
 
 def milliseconds(name: str, acts: list[Callable[[], object]]) -> dict[str, float]:
-    """The median and the worst in a hundred, and the median of the CPU's time, which others at work do not change."""
+    """Return the median and the 99th percentile of wall time and of CPU time, which other processes do not change."""
     wall, cpu = [], []
     for act in acts:
         start, start_cpu = time.perf_counter(), time.process_time()
@@ -273,12 +270,12 @@ def threads() -> int:
     return int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
 
-def save(path: Path, key: str, found: dict[str, Any]) -> None:
+def save(path: Path, key: str, figures: dict[str, Any]) -> None:
     results = json.loads(path.read_text("utf-8")) if path.exists() else {}
     plain = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
     versions = {"pyelmo": pyelmo.__version__, "numpy": np.__version__, "faiss": vector_index.import_faiss().__version__}
     command = " ".join(["python", "benchmarks/speed/neighbours.py", *plain])
-    results[key] = {"result": rounded(found), "command": command, "machine": {**machine(), **versions}}
+    results[key] = {"result": rounded(figures), "command": command, "machine": {**machine(), **versions}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as draft:
         draft.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -296,27 +293,27 @@ def rounded(value: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
-    senses = parts.add_parser("senses")
-    senses.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a model that is shipped")
-    senses.add_argument("--semcor", type=Path, required=True, metavar="DIR", help="SemCor 3.0")
-    senses.add_argument("--precision", choices=("float32", "int8"), default="float32")
-    senses.add_argument("--layer", default="top", help="of the paper's sentences (default: top)")
-    size = parts.add_parser("size")
-    size.add_argument("--occurrences", type=int, default=1_000_000)
-    size.add_argument("--dim", type=int, default=768)
-    real = parts.add_parser("recall")
-    real.add_argument("index", type=Path, metavar="INDEX")
+    senses = parts.add_parser("senses", help="measure the senses of neighbours in SemCor")
+    senses.add_argument("model", metavar="MODEL", help="a folder, a file or the name of a bundled model")
+    senses.add_argument("--semcor", type=Path, required=True, metavar="DIR", help="folder of SemCor 3.0")
+    senses.add_argument("--precision", choices=("float32", "int8"), default="float32", help="default: float32")
+    senses.add_argument("--layer", default="top", help="layer for the sentences of the paper (default: top)")
+    size = parts.add_parser("size", help="measure the cost of an index of random vectors")
+    size.add_argument("--occurrences", type=int, default=1_000_000, help="size of the larger index (default: 1000000)")
+    size.add_argument("--dim", type=int, default=768, help="size of a vector (default: 768)")
+    real = parts.add_parser("recall", help="measure the recall on real vectors")
+    real.add_argument("index", type=Path, metavar="INDEX", help="an exact index")
     for part in (size, real):
-        part.add_argument("--queries", type=int, default=10_000)
-        part.add_argument("--folder", help="where the vectors go meanwhile: 5 GB for a million (default: the system's)")
+        part.add_argument("--queries", type=int, default=10_000, help="number of queries (default: 10000)")
+        part.add_argument("--folder", help="folder for temporary files: 5 GB for a million (default: the system's)")
     for part in (senses, size, real):
-        part.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json")
+        part.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="file for the results")
     args = parser.parse_args()
     try:
-        found = {"senses": find_senses, "size": find_size, "recall": find_recall}[args.part](args)
+        figures = {"senses": find_senses, "size": find_size, "recall": find_recall}[args.part](args)
     except PyelmoError as error:
         sys.exit(str(error))
-    save(args.output, args.part, found)
+    save(args.output, args.part, figures)
 
 
 if __name__ == "__main__":
