@@ -39,7 +39,7 @@ def sentences(count: int, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plan(folder: Path, *changes: str, **options: object) -> RunSettings:
+def run_settings(folder: Path, *changes: str, **options: object) -> RunSettings:
     recipe = read_settings(find_task("ner").recipe, "ner", [*TINY, *changes], group="task")
     data = [folder / f"{part}.conll" for part in ("train", "dev", "test")]
     return replace(RunSettings(task="ner", data=data, recipe=recipe), **options)

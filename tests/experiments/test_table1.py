@@ -86,7 +86,7 @@ def here(tmp_path) -> tuple[list[plans.RunSet], table1.JobSettings]:
         (tmp_path / f"{run.name}.json").write_text(json.dumps(facts))
     out = tmp_path / "out"
     return sets, table1.JobSettings(
-        data=tmp_path, output=out, cache=out / "cache", device="cpu", jobs=1, threads=1,
+        data=tmp_path, output=out, cache=out / "cache", device="cpu", jobs=1,
         program=(sys.executable, "-S", str(tmp_path / "program")),
     )  # fmt: skip
 
@@ -122,10 +122,9 @@ def test_every_seed_is_trained_once_in_the_order_of_the_plan_after_its_vectors(h
     assert calls(setting) == ["names-en 2"]
     (setting.data / "test").write_text("other data")
     (setting.output / "srl-base" / "seed-1" / "result.json").unlink()
-    assert [each.name for each in table1.plan_jobs([table1.SeedRun(sets[0].runs[1], 3)], setting)] == [
-        "vectors of en for names-en",
-        "names-en-3",
-    ]
+    embedding, training = table1.plan_jobs([table1.SeedRun(sets[0].runs[1], 3)], replace(setting, threads=2))
+    assert (embedding.name, training.name) == ("vectors of en for names-en", "names-en-3")
+    assert training.command[-4:] == ("--threads", "2", "--seeds", "3-3")
 
 
 def test_only_chosen_runs_are_trained_and_the_table_lists_what_is_missing(here):

@@ -18,7 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support import make_embedder
-from task_support import plan
+from task_support import run_settings
 
 import pyelmo
 from pyelmo import tasks
@@ -54,7 +54,7 @@ def weights(output: Path, seed: int = 1) -> dict[str, torch.Tensor]:
 def finished(ner_data, tmp_path_factory) -> Path:
     """A run of two seeds that has learnt its task."""
     output = tmp_path_factory.mktemp("runs") / "run"
-    wanted = plan(
+    wanted = run_settings(
         ner_data, "training.epochs=8", "training.lr=0.03", "network.dropout=0.1", encoder=str(ner_data / "LM"), seeds=2
     )
     train_run(wanted, output)
@@ -92,22 +92,25 @@ def test_loading_a_model_skips_random_initialisation(finished):
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(ner_data, tmp_path):
     for name in ("one", "two"):
-        train_run(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / name)
+        train_run(run_settings(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / name)
     one, two, other = weights(tmp_path / "one"), weights(tmp_path / "two"), weights(tmp_path / "one", 2)
     assert all(torch.equal(two[name], tensor) for name, tensor in one.items())
     assert not torch.equal(one["network.crf.start"], other["network.crf.start"])
 
 
 def test_a_run_past_its_time_limit_ends_with_the_epoch(ner_data, tmp_path):
-    wanted = plan(ner_data, "training.minutes=1e-9", "training.epochs=5")
+    wanted = run_settings(ner_data, "training.minutes=1e-9", "training.epochs=5")
     assert wanted.recipe.training.epochs == 5
-    assert plan(ner_data, "training.minutes=1").recipe.training.epochs == plan(ner_data).recipe.training.epochs
+    assert (
+        run_settings(ner_data, "training.minutes=1").recipe.training.epochs
+        == run_settings(ner_data).recipe.training.epochs
+    )
     (result,) = train_run(wanted, tmp_path / "run")
     assert (result["epochs"], result["best_epoch"]) == (1, 1)
 
 
 def test_seeds_trained_separately_equal_those_of_one_run(ner_data, tmp_path):
-    wanted = plan(ner_data, encoder=str(ner_data / "LM"), seeds=2)
+    wanted = run_settings(ner_data, encoder=str(ner_data / "LM"), seeds=2)
     train_run(wanted, tmp_path / "one")
     (second,) = train_run(replace(wanted, seeds=1, first_seed=2), tmp_path / "two")
     assert second["seed"] == 2
@@ -127,7 +130,7 @@ def same(one: Path, other: Path) -> bool:
 @pytest.mark.parametrize("average", ["0.0", "0.9"])
 def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, monkeypatch, average):
     changes = ["training.epochs=3", "training.checkpoint_every=4", f"training.average={average}"]
-    wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), seeds=2)
+    wanted = run_settings(ner_data, *changes, encoder=str(ner_data / "LM"), seeds=2)
     train_run(wanted, tmp_path / "whole")
 
     def stopped(name: str, call: int) -> None:
@@ -155,19 +158,19 @@ def test_stops_at_any_moment_change_no_score_and_no_weight(ner_data, tmp_path, m
 
 def test_averaged_weights_differ_from_the_last_ones(ner_data, tmp_path):
     for average in ("0.0", "0.9"):
-        train_run(plan(ner_data, f"training.average={average}"), tmp_path / average)
+        train_run(run_settings(ner_data, f"training.average={average}"), tmp_path / average)
     last, mean = (weights(tmp_path / average)["network.crf.start"] for average in ("0.0", "0.9"))
     assert not torch.equal(last, mean)
     with pytest.raises(ConfigError, match="training.average"):
-        plan(ner_data, "training.average=1.0")
+        run_settings(ner_data, "training.average=1.0")
 
 
 def test_a_killed_process_changes_no_score_and_no_weight(ner_data, tmp_path):
-    wanted = plan(ner_data, "training.epochs=2", "training.checkpoint_every=2", encoder=str(ner_data / "LM"))
+    wanted = run_settings(ner_data, "training.epochs=2", "training.checkpoint_every=2", encoder=str(ner_data / "LM"))
     train_run(wanted, tmp_path / "whole")
-    (tmp_path / "plan").write_bytes(pickle.dumps(wanted))
+    (tmp_path / "settings").write_bytes(pickle.dumps(wanted))
     threads = str(torch.get_num_threads())
-    process = subprocess.Popen([sys.executable, "-c", RUN, tmp_path / "plan", tmp_path / "killed", threads])
+    process = subprocess.Popen([sys.executable, "-c", RUN, tmp_path / "settings", tmp_path / "killed", threads])
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("killed/seed-1/checkpoint.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -181,10 +184,10 @@ def test_sentences_are_embedded_once_for_all_seeds_and_runs(ner_data, tmp_path, 
     embedded = []
     embed = NamedEncoder.__call__
     monkeypatch.setattr(NamedEncoder, "__call__", lambda self, given: embedded.extend(given) or embed(self, given))
-    train_run(plan(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / "one")
+    train_run(run_settings(ner_data, encoder=str(ner_data / "LM"), seeds=2), tmp_path / "one")
     once = len(embedded)
     assert once == len({tuple(words) for words in embedded}) > 10
-    train_run(plan(ner_data, "elmo.layers=top", encoder=str(ner_data / "LM")), tmp_path / "two")
+    train_run(run_settings(ner_data, "elmo.layers=top", encoder=str(ner_data / "LM")), tmp_path / "two")
     assert len(embedded) == once
 
 
@@ -197,7 +200,7 @@ def test_sentences_are_embedded_once_for_all_seeds_and_runs(ner_data, tmp_path, 
     ],
 )
 def test_the_gradient_reaches_each_mix_and_only_what_is_learnt(ner_data, tmp_path, changes, moves):
-    wanted = plan(ner_data, *changes, encoder=str(ner_data / "LM"), vectors=ner_data / "vectors.txt")
+    wanted = run_settings(ner_data, *changes, encoder=str(ner_data / "LM"), vectors=ner_data / "vectors.txt")
     train_run(wanted, tmp_path / "run")
     prefix = "representation.mixes."
     found = {name.removeprefix(prefix): tensor for name, tensor in weights(tmp_path / "run").items() if prefix in name}
@@ -208,14 +211,14 @@ def test_the_gradient_reaches_each_mix_and_only_what_is_learnt(ner_data, tmp_pat
 def test_a_large_lambda_pulls_the_mix_to_the_mean(ner_data, tmp_path):
     spread = {}
     for penalty in (0.0, 100.0):
-        wanted = plan(ner_data, f"elmo.penalty={penalty}", "training.lr=0.05", encoder=str(ner_data / "LM"))
+        wanted = run_settings(ner_data, f"elmo.penalty={penalty}", "training.lr=0.05", encoder=str(ner_data / "LM"))
         (result,) = train_run(wanted, tmp_path / str(penalty))
         spread[penalty] = np.std(result["layers"]["input"]["weights"])
     assert spread[100.0] < 0.2 * spread[0.0]
 
 
 def test_a_tuned_encoder_changes_and_is_saved_with_the_model(ner_data, tmp_path):
-    wanted = plan(ner_data, "elmo.tune=true", "training.encoder_lr=0.01", encoder=str(ner_data / "LM"), seeds=2)
+    wanted = run_settings(ner_data, "elmo.tune=true", "training.encoder_lr=0.01", encoder=str(ner_data / "LM"), seeds=2)
     train_run(wanted, tmp_path / "run")
     assert not (tmp_path / "cache").exists()
     (before,), (after,), (other,) = (
@@ -232,14 +235,14 @@ def test_a_tuned_encoder_changes_and_is_saved_with_the_model(ner_data, tmp_path)
 def test_static_vectors_are_fixed_unless_tuned_and_can_be_the_encoder(ner_data, tmp_path):
     vectors = ner_data / "vectors.txt"
     for tune in ("false", "true"):
-        train_run(plan(ner_data, f"words.tune={tune}", vectors=vectors), tmp_path / tune)
+        train_run(run_settings(ner_data, f"words.tune={tune}", vectors=vectors), tmp_path / tune)
     first = float(vectors.read_text().split()[1])
     name = "representation.words.weight"
     assert float(weights(tmp_path / "false")[name][1, 0]) == pytest.approx(first)
     assert float(weights(tmp_path / "true")[name][1, 0]) != pytest.approx(first, abs=1e-5)
     words = json.loads((tmp_path / "true" / "seed-1" / "model" / "vocab.json").read_text())["words"]
     assert "lives" in words  # no vector in the file: a new one
-    train_run(plan(ner_data, "words.dim=0", encoder=str(vectors)), tmp_path / "encoder")
+    train_run(run_settings(ner_data, "words.dim=0", encoder=str(vectors)), tmp_path / "encoder")
     assert weights(tmp_path / "encoder")["representation.mixes.input.logits"].shape == (1,)
 
 
@@ -252,18 +255,18 @@ def test_a_loss_that_is_not_finite_stops_the_training_and_nothing_is_saved(ner_d
 
     monkeypatch.setattr(TaskModel, "loss", diverging)
     with pytest.raises(DivergedError, match=r"the loss is nan at step 3\."):
-        train_run(plan(ner_data), tmp_path / "run")
+        train_run(run_settings(ner_data), tmp_path / "run")
     assert not list((tmp_path / "run" / "seed-1").iterdir())
 
 
 def test_training_stops_when_the_dev_score_no_longer_improves(ner_data, tmp_path):
-    wanted = plan(ner_data, "training.epochs=50", "training.patience=2", "training.lr=1e-9")
+    wanted = run_settings(ner_data, "training.epochs=50", "training.patience=2", "training.lr=1e-9")
     (result,) = train_run(wanted, tmp_path / "run")
     assert (result["epochs"], result["best_epoch"]) == (3, 1)
 
 
 def test_the_learning_rate_is_halved_when_the_score_no_longer_improves(ner_data, tmp_path):
-    wanted = plan(ner_data, "training.epochs=5", "training.halve_after=2", "training.lr=1e-9")
+    wanted = run_settings(ner_data, "training.epochs=5", "training.halve_after=2", "training.lr=1e-9")
     train_run(wanted, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "seed-1" / "log.jsonl").read_text().splitlines()]
     rates = [line["lr"] / 1e-9 for line in lines if line["kind"] == "epoch"]
@@ -296,40 +299,40 @@ def test_a_fraction_contains_every_smaller_one_and_depends_on_the_seed():
 
 def test_two_trainings_of_a_seed_at_once_are_refused(ner_data, tmp_path):
     folder = tmp_path / "run" / "seed-1"
-    train_run(plan(ner_data), tmp_path / "run")
+    train_run(run_settings(ner_data), tmp_path / "run")
     with locked(folder):
         for force in (False, True):
             with pytest.raises(OutputError, match="seed-1: is locked by another process"):
-                train_run(plan(ner_data), tmp_path / "run", force=force)
+                train_run(run_settings(ner_data), tmp_path / "run", force=force)
     assert (folder / "result.json").is_file()
     (folder / "result.json").unlink()
     with locked(folder):
-        assert len(train_run(replace(plan(ner_data), first_seed=2), tmp_path / "run")) == 1
+        assert len(train_run(replace(run_settings(ner_data), first_seed=2), tmp_path / "run")) == 1
 
 
 def test_a_finished_run_gets_more_seeds_and_refuses_other_settings(ner_data, tmp_path):
-    train_run(plan(ner_data), tmp_path / "run")
+    train_run(run_settings(ner_data), tmp_path / "run")
     before = (tmp_path / "run" / "seed-1" / "result.json").stat().st_mtime_ns
-    assert len(train_run(plan(ner_data, seeds=2), tmp_path / "run")) == 2
+    assert len(train_run(run_settings(ner_data, seeds=2), tmp_path / "run")) == 2
     assert (tmp_path / "run" / "seed-1" / "result.json").stat().st_mtime_ns == before
     with pytest.raises(OutputError, match="holds a run with another recipe"):
-        train_run(plan(ner_data, "training.lr=0.5"), tmp_path / "run")
-    assert len(train_run(plan(ner_data, "training.lr=0.5"), tmp_path / "run", force=True)) == 1
+        train_run(run_settings(ner_data, "training.lr=0.5"), tmp_path / "run")
+    assert len(train_run(run_settings(ner_data, "training.lr=0.5"), tmp_path / "run", force=True)) == 1
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     with pytest.raises(OutputError, match="is not a run of a task"):
-        train_run(plan(ner_data), tmp_path / "other")
+        train_run(run_settings(ner_data), tmp_path / "other")
 
 
 def test_seeds_of_a_new_run_may_begin_at_once(ner_data, tmp_path):
     (tmp_path / "run" / ".run.json.x.part").mkdir(parents=True)  # another process is about to write run.json
-    assert len(train_run(plan(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
+    assert len(train_run(run_settings(ner_data, "training.epochs=1"), tmp_path / "run")) == 1
 
 
 def test_a_run_may_have_the_name_of_a_bundled_model(ner_data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seeds in (1, 2):
-        train_run(plan(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
+        train_run(run_settings(ner_data, "training.epochs=1", encoder="en", seeds=seeds), "en")
     assert load("en").predict(["Ann"])
 
 
@@ -338,7 +341,7 @@ def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
         (tmp_path / "bad.conll").write_text(text)
         data = [ner_data / "train.conll", ner_data / "dev.conll"]
         data[part] = tmp_path / "bad.conll"
-        train_run(plan(ner_data, data=data), tmp_path / "run")
+        train_run(run_settings(ner_data, data=data), tmp_path / "run")
 
     with pytest.raises(FormatError, match="bad.conll: the label 'B-GPE' .* is not one of the 5"):
         trained("Rome\tB-GPE\n")
@@ -349,19 +352,19 @@ def test_bad_data_is_one_clear_error_before_any_work(ner_data, tmp_path):
     with pytest.raises(InputError, match="has one example"):
         trained("Rome\tB-LOC\nAnn\tB-PER\n", part=0)
     with pytest.raises(NotFoundError, match="nowhere.conll: not found"):
-        train_run(plan(ner_data, data=["nowhere.conll", ner_data / "dev.conll"]), tmp_path / "run")
+        train_run(run_settings(ner_data, data=["nowhere.conll", ner_data / "dev.conll"]), tmp_path / "run")
     with pytest.raises(InputError, match="Give two files .train, dev. or three"):
-        train_run(plan(ner_data, data=[ner_data / "dev.conll"]), tmp_path / "run")
+        train_run(run_settings(ner_data, data=[ner_data / "dev.conll"]), tmp_path / "run")
     with pytest.raises(ConfigError, match="the network has no input vectors"):
-        train_run(plan(ner_data, "words.dim=0"), tmp_path / "run")
+        train_run(run_settings(ner_data, "words.dim=0"), tmp_path / "run")
     with pytest.raises(InputError, match="is not an ELMo model"):
-        train_run(plan(ner_data, "elmo.tune=true", encoder=str(ner_data / "vectors.txt")), tmp_path / "tuned")
+        train_run(run_settings(ner_data, "elmo.tune=true", encoder=str(ner_data / "vectors.txt")), tmp_path / "tuned")
 
 
 def test_labels_unseen_in_training_can_count_as_missed(ner_data, tmp_path):
     (tmp_path / "dev.conll").write_text("Rome\tB-GPE\n\nAnn\tB-PER\n")
     data = [ner_data / "train.conll", tmp_path / "dev.conll"]
-    (result,) = train_run(plan(ner_data, "data.unseen=miss", data=data), tmp_path / "run")
+    (result,) = train_run(run_settings(ner_data, "data.unseen=miss", data=data), tmp_path / "run")
     assert result["dev"]["gold"] == 2
 
 
@@ -405,7 +408,9 @@ def test_every_bundled_task_recipe_parses(name):
 
 
 def test_the_names_of_saved_weights_are_those_of_older_models(ner_data, tmp_path):
-    train_run(plan(ner_data, "training.epochs=1", "elmo.where=both", encoder=str(ner_data / "LM")), tmp_path / "run")
+    train_run(
+        run_settings(ner_data, "training.epochs=1", "elmo.where=both", encoder=str(ner_data / "LM")), tmp_path / "run"
+    )
     names = set(weights(tmp_path / "run"))
     assert {name for name in names if not name.startswith("network.")} == {
         "representation.words.weight",
@@ -420,3 +425,20 @@ def test_the_examples_of_the_documentation_run(finished, ner_data, monkeypatch, 
     shutil.copy(ner_data / "test.conll", finished.parent)
     (example,) = (test for test in doctest.DocTestFinder().find(documented, globs={}) if test.examples)
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_a_run_trains_on_one_thread_by_default_and_restores_the_number(ner_data, tmp_path, monkeypatch):
+    step, seen, before = training_loop._step, [], torch.get_num_threads()
+
+    def count_threads(*arguments):
+        seen.append(torch.get_num_threads())
+        return step(*arguments)
+
+    monkeypatch.setattr(training_loop, "_step", count_threads)
+    try:
+        torch.set_num_threads(3)
+        train_run(run_settings(ner_data, "training.epochs=1"), tmp_path / "one")
+        train_run(run_settings(ner_data, "training.epochs=1"), tmp_path / "two", threads=2)
+        assert (set(seen), seen[0], seen[-1], torch.get_num_threads()) == ({1, 2}, 1, 2, 3)
+    finally:
+        torch.set_num_threads(before)

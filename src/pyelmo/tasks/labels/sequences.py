@@ -1,4 +1,4 @@
-"""What tasks share whose answer is one BIO label for each word."""
+"""Functions for tasks that predict a BIO label for each word."""
 
 from __future__ import annotations
 
