@@ -92,7 +92,7 @@ def test_all_measures_every_encoder_and_writes_one_page(here, capsys):
     assert "Word senses (without an encoder: WordNet's first sense 100.0)" in out
 
 
-def test_the_same_command_keeps_what_is_known_and_adds_the_rest(here, capsys, monkeypatch):
+def test_the_same_command_keeps_old_figures_and_adds_the_rest(here, capsys, monkeypatch):
     assert probe("senses", "--encoders", "M1", "-o", "report") == 0
     first = figures()
     assert probe("all", "--encoders", "M1,M2", "-o", "report", "--no-control") == 0
@@ -112,12 +112,12 @@ def test_the_same_command_keeps_what_is_known_and_adds_the_rest(here, capsys, mo
     assert figures()["M1: senses"]["result"] != first["M1: senses"]["result"]
 
 
-def test_figures_go_to_stdout_where_no_folder_is_named(here, capsys):
+def test_figures_go_to_stdout_if_no_folder_is_named(here, capsys):
     before = sorted(here.rglob("*"))
     assert probe("wic", "--encoders", "M1", "--data", "data", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["language"] == "en"
-    assert found["figures"]["M1: wic"]["result"]["pairs"] == {"train": 2, "dev": 2, "test": 2}
+    results = json.loads(capsys.readouterr().out)
+    assert results["language"] == "en"
+    assert results["figures"]["M1: wic"]["result"]["pairs"] == {"train": 2, "dev": 2, "test": 2}
     assert sorted(here.rglob("*")) == before
 
 

@@ -74,7 +74,7 @@ def test_the_example_in_help_runs(action, here, capsys):
     assert main(shlex.split(ACTIONS[action].example)[1:]) == 0
 
 
-def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
+def test_evaluate_prints_every_seed_and_the_mean(here, capsys):
     assert main(["task", "evaluate", "run", "dev.conll", "-q"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("run/seed-1: precision ")
@@ -83,7 +83,7 @@ def test_evaluate_tells_every_seed_and_the_mean(here, capsys):
     assert json.loads(capsys.readouterr().out)[0]["gold"] == 8
 
 
-def test_predict_loads_nothing_but_what_answers_need(here):
+def test_predict_imports_only_what_it_needs(here):
     others = "h5py matplotlib gensim scipy triton torch._dynamo pyelmo.training pyelmo.tasks.harness.run"
     code = (
         "import sys; from pyelmo.cli import main; assert main(['task', 'predict', 'run', 'Ann saw.']) == 0\n"
@@ -95,9 +95,9 @@ def test_predict_loads_nothing_but_what_answers_need(here):
 def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):
     Path("text").write_text("Ann saw Paris.\n\nLee.\n")
     assert main(["task", "predict", "run", "Ann saw.", "--input", "text", "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["words"] for each in found] == [["Ann", "saw", "."], ["Ann", "saw", "Paris", "."], ["Lee", "."]]
-    assert len(found[0]["answers"][0]["labels"]) == 3
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["words"] for answer in answers] == [["Ann", "saw", "."], ["Ann", "saw", "Paris", "."], ["Lee", "."]]
+    assert len(answers[0]["answers"][0]["labels"]) == 3
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Lee\n")))
     assert main(["task", "predict", "run/seed-1/model", "--input", "-"]) == 0
     assert "Lee" in capsys.readouterr().out
@@ -105,28 +105,28 @@ def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):
     assert "no sentence to predict" in capsys.readouterr().err
 
 
-def test_predict_asks_about_a_premise_and_a_hypothesis(here, capsys):
+def test_predict_takes_a_premise_and_a_hypothesis(here, capsys):
     asked = ["--premise", "A man sleeps.", "--hypothesis", "He's up."]
     assert main(["task", "predict", "nli-run", *asked]) == 0
     assert capsys.readouterr().out.endswith(": A man sleeps . -> He 's up .\n")
     Path("text").write_text("A man sleeps.\tA man rests.\nIt rains.\tIt is wet.\n")
     assert main(["task", "predict", "nli-run", *asked, "--input", "text", "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["hypothesis"] for each in found] == ["He's up.", "A man rests.", "It is wet."]
-    assert {each["answers"][0]["labels"][0] for each in found} <= {"entailment", "contradiction", "neutral"}
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["hypothesis"] for answer in answers] == ["He's up.", "A man rests.", "It is wet."]
+    assert {answer["answers"][0]["labels"][0] for answer in answers} <= {"entailment", "contradiction", "neutral"}
 
 
 def test_an_ensemble_on_stdout_and_as_files(here, capsys):
     assert main(["task", "ensemble", "nli-run/seed-1", "nli-run/seed-2/model", "--data", "pairs.jsonl", "-q"]) == 0
     assert "| ensemble of 2 | " in capsys.readouterr().out
     assert main(["task", "ensemble", "nli-run", "--data", "pairs.jsonl", "-q", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (list(found["members"]), found["ensemble"]["of"]) == (["nli-run/seed-1", "nli-run/seed-2"], 12)
+    facts = json.loads(capsys.readouterr().out)
+    assert (list(facts["members"]), facts["ensemble"]["of"]) == (["nli-run/seed-1", "nli-run/seed-2"], 12)
     assert main(["task", "ensemble", "nli-run", "--data", "pairs.jsonl", "-q", "-o", "both.md"]) == 0
     assert {path.name for path in Path().glob("both.*")} == {"both.md", "both.json"}
 
 
-def test_options_are_settings_and_stand_in_the_command(here):
+def test_options_change_settings_and_are_recorded_in_the_command(here):
     options = ["--elmo", "both", "--layers", "average", "--lambda", "1", "--dropout", "0.2", "--fraction", "0.5"]
     data = ["--data", "train.conll", "dev.conll"]
     assert main(["task", "train", "ner", *data, "--encoder", "mine=LM", *options, "-o", "other", *FAST]) == 0

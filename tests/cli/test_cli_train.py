@@ -14,12 +14,12 @@ from pyelmo.embed.files.store import read_embeddings
 TEXT = Path(__file__).parents[1] / "banks.txt"
 
 
-def test_a_trained_model_is_usable_at_once(trained, capsys, monkeypatch):
+def test_a_trained_model_can_be_used_immediately(trained, capsys, monkeypatch):
     monkeypatch.chdir(trained)
     assert main(["evaluate", "LMrun/model", "text.txt", "--tokenised", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["forward"] < 80  # a uniform guess over its vocabulary is 162
-    assert found["words"] == sum(len(line.split()) + 1 for line in TEXT.read_text().splitlines())
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["forward"] < 80  # a uniform guess over its vocabulary is 162
+    assert facts["words"] == sum(len(line.split()) + 1 for line in TEXT.read_text().splitlines())
     assert main(["predict", "LMrun/model", "The bank of the ___ .", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 10
     Path("one.txt").write_text("The bank lent money .\n")
@@ -33,7 +33,9 @@ def test_a_trained_model_is_usable_at_once(trained, capsys, monkeypatch):
     ]
 
 
-def test_text_is_split_as_the_model_s_own_was_unless_told_otherwise(trained, tmp_path, capsys, monkeypatch):
+def test_text_is_split_by_the_rules_of_the_model_s_language_unless_another_is_named(
+    trained, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("They don't lend.\n")
     model, general = str(trained / "LMrun" / "model"), ["--language", "general"]

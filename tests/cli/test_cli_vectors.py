@@ -1,4 +1,4 @@
-"""elmo vectors: the examples of every --help, answers on stdout, and one line for an error."""
+"""elmo vectors: the examples of every --help, results on stdout, and one line for an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_king_without_man_and_with_woman_is_queen(here, capsys):
     assert json.loads(capsys.readouterr().out)[0]["word"] == "man"
 
 
-def test_evaluate_tells_sections_totals_and_coverage(here, capsys):
+def test_evaluate_prints_sections_totals_and_coverage(here, capsys):
     command = ["vectors", "evaluate", "vectors.vec", "--analogies", "questions.txt", "--pairs", "wordsim.tsv"]
     assert main([*command, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -13,7 +13,7 @@ def say(line: str) -> None:
 
 
 def say_nothing(line: str) -> None:
-    """Take the place of `say` under --quiet."""
+    """Replace `say` if --quiet is set."""
 
 
 @contextlib.contextmanager

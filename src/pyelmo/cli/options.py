@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyelmo.embed.embedder import Embedder
 
 MODEL = "bundled model (en, ko), checkpoint file or folder, or Hugging Face Hub id"
-# An encoder is anything that gives vectors to words; see pyelmo.encoders.registry.
+# How an encoder is named; see pyelmo.encoders.registry.
 ENCODER = "a model as for `elmo embed`, a file of static vectors, cove:WEIGHTS+VECTORS or transformers:NAME"
 SOFTMAX_MODEL = f"{MODEL}; it must have a softmax"
 
@@ -42,7 +42,7 @@ def add_language(
     otherwise: str = "the model's language, else general",
     choices: Sequence[str] | None = None,
 ) -> None:
-    """Add --language; `otherwise` describes what a missing language stands for."""
+    """Add --language; `otherwise` describes the default where it is not a fixed language."""
     text = f"tokenisation rules: en, ko, ko-morph or general (default: {default or otherwise})"
     parser.add_argument("--language", metavar="LANG", default=default, choices=choices, help=text)
 

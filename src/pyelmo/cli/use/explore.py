@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def layer_index(text: str) -> int | None:
-    """Return the index of the layer that --layers chooses; None stands for the mean of all layers."""
+    """Return the index of the layer that --layers chooses; None is the mean of all layers."""
     if text == "average":
         return None
     if text != "top" and not text.isdecimal():

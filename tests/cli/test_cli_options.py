@@ -1,0 +1,44 @@
+"""Values of options that several commands share: --device and --layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyelmo.cli.options import choose_device, parse_layers
+from pyelmo.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("gpu", "device", "precision", "chosen"),
+    [
+        (False, "auto", "float32", "cpu"),
+        (True, "auto", "float32", "cuda"),
+        (True, "auto", "bfloat16", "cuda"),
+        (True, "auto", "int8", "cpu"),  # computed only on a CPU
+        (True, "cpu", "float32", "cpu"),
+        (True, "cuda:1", "float32", "cuda:1"),
+    ],
+)
+def test_auto_is_a_gpu_if_there_is_one_for_the_precision(gpu, device, precision, chosen, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    assert choose_device(device, precision) == chosen
+
+
+@pytest.mark.parametrize(
+    ("device", "message"), [("cuda", "no CUDA GPU is available"), ("tpu", "unknown device"), ("", "unknown device")]
+)
+def test_a_device_that_cannot_be_used_is_an_error(device, message):
+    with pytest.raises(InputError, match=f"^--device {device}: {message}"):
+        choose_device(device)
+
+
+@pytest.mark.parametrize(
+    ("text", "layers"), [("all", "all"), ("top", "top"), ("2", 2), ("0.2,0.3,0.5", [0.2, 0.3, 0.5])]
+)
+def test_layers_are_a_name_an_index_or_weights(text, layers):
+    assert parse_layers(text) == layers
+
+
+def test_weights_that_are_no_numbers_are_an_error():
+    with pytest.raises(InputError, match="^--layers a,b: the weights of a mix must be numbers"):
+        parse_layers("a,b")
