@@ -224,9 +224,9 @@ class Best:
 
     def add(self, vectors: Float32Array) -> None:
         faiss = vector_index.import_faiss()
-        near, places = faiss.knn(self.queries, vectors, self.count, metric=faiss.METRIC_INNER_PRODUCT)
+        near, positions = faiss.knn(self.queries, vectors, self.count, metric=faiss.METRIC_INNER_PRODUCT)
         cosines = np.concatenate([self.cosines, near], axis=1)
-        rows = np.concatenate([self.rows, places + self.seen], axis=1)
+        rows = np.concatenate([self.rows, positions + self.seen], axis=1)
         order = np.argsort(-cosines, axis=1)[:, : self.count]
         self.cosines, self.rows = (np.take_along_axis(values, order, 1) for values in (cosines, rows))
         self.seen += len(vectors)

@@ -43,7 +43,7 @@ def write(path: Path, vectors: np.ndarray, **options) -> Index:
     return write_index(found, path, dim=vectors.shape[1], facts=FACTS, **options)
 
 
-def places(found: list[neighbours.Neighbour]) -> list[int]:
+def rows_of(found: list[neighbours.Neighbour]) -> list[int]:
     return [5 * (neighbour.line - 1) + neighbour.start // 2 for neighbour in found]
 
 
@@ -72,7 +72,7 @@ def test_an_exact_index_gives_what_numpy_gives(tmp_path):
         cosines = vectors @ unit_vectors(query)
         want = np.argsort(-cosines)[:10]
         found = index.nearest(query)
-        assert places(found) == want.tolist()
+        assert rows_of(found) == want.tolist()
         np.testing.assert_allclose([neighbour.cosine for neighbour in found], cosines[want], atol=1e-5)
 
 
@@ -112,7 +112,26 @@ def test_lists_give_what_is_exact_when_all_are_asked(tmp_path, monkeypatch):
     for query in random_vectors(20) + 0.1:
         found, want = lists.nearest(query), exact.nearest(query)
         np.testing.assert_allclose([n.cosine for n in found], [n.cosine for n in want], atol=1e-4)
-        assert len(set(places(found)) & set(places(want))) >= 9  # float16 may swap the last two
+        assert len(set(rows_of(found)) & set(rows_of(want))) >= 9  # float16 may swap the last two
+
+
+def test_an_index_of_an_earlier_version_with_all_lists_in_one_file_can_be_searched(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_index, "EXACT_AT_MOST", 1000)
+    monkeypatch.setattr(vector_index, "BLOCK", 999)
+    monkeypatch.setattr(vector_index, "PART", 2500)
+    vectors = random_vectors(10_000)
+    new = write(tmp_path / "index", vectors)
+    want = [new._search.nearest(query, 10, rows) for query in vectors[:20] for rows in (None, np.arange(0, 10_000, 7))]
+    one = faiss.read_index(str(tmp_path / "index" / vector_index.INDEX))
+    one.add(unit_vectors(vectors).astype(np.float16).astype(np.float32))
+    faiss.write_index(one, str(tmp_path / "index" / vector_index.INDEX))
+    for path in (tmp_path / "index").glob("lists-*.faiss"):
+        path.unlink()
+    old = vector_index.ListSearch(tmp_path / "index", 10_000, 48)
+    got = [old.nearest(query, 10, rows) for query in vectors[:20] for rows in (None, np.arange(0, 10_000, 7))]
+    for (cosines, rows), (want_cosines, want_rows) in zip(got, want, strict=True):
+        assert rows.tolist() == want_rows.tolist()
+        assert (cosines == want_cosines).all()
 
 
 @pytest.mark.parametrize("at_most", [1000, 100_000])
@@ -127,7 +146,7 @@ def test_neighbours_of_the_same_word_are_all_compared(tmp_path, monkeypatch, at_
     rows = np.flatnonzero(np.arange(10_000) % 5 % 2)
     query = vectors[7] + 0.3
     found = index.nearest(query, count=7, word="B")
-    assert places(found) == rows[np.argsort(-vectors[rows] @ unit_vectors(query))[:7]].tolist()
+    assert rows_of(found) == rows[np.argsort(-vectors[rows] @ unit_vectors(query))[:7]].tolist()
     assert {neighbour.word for neighbour in found} == {"b"}
 
 
@@ -144,7 +163,7 @@ def test_a_rare_word_is_found_in_whatever_list_it_is(tmp_path, monkeypatch):
 
 def test_more_neighbours_than_there_are_is_all_of_them(tmp_path):
     index = write(tmp_path / "index", random_vectors(10))
-    assert sorted(places(index.nearest(np.ones(48), count=99))) == list(range(10))
+    assert sorted(rows_of(index.nearest(np.ones(48), count=99))) == list(range(10))
 
 
 # --- text -> index -> neighbours -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def occurrences(*sentences, language="en"):
     return [(found.words[found.position], found.position) for found in explore.find_occurrences(sentences, language)]
 
 
-def test_the_marked_words_are_explored():
+def test_the_marked_words_are_found():
     assert occurrences("the *bank* of it", "a *Bank*'s bank") == [("bank", 1), ("Bank", 1)]
     assert occurrences("one *bank* by another *bank*") == [("bank", 1), ("bank", 4)]
 
@@ -122,7 +122,7 @@ def test_a_logarithmic_axis_has_ticks_at_1_2_and_5():
     assert texts == ["1", "2", "5", "10", "20", "1", "2", "5", "10", "20", "a", "across: x; up: y"]
 
 
-def test_labels_of_points_at_one_place_do_not_lie_on_each_other():
+def test_labels_of_equal_points_do_not_overlap():
     drawn = ElementTree.fromstring(plots.point_map([(0, 0), (0, 0), (1, 1)], ["a", "b", "c"]))
     heights = sorted(float(text.get("y")) for text in drawn.iter("text"))
     assert min(b - a for a, b in itertools.pairwise(heights)) >= 14
@@ -137,5 +137,5 @@ def test_labels_of_points_at_one_place_do_not_lie_on_each_other():
         ([-3, 90], (-50, 100, 50)),
     ],
 )
-def test_the_marks_of_an_axis_are_round_numbers(numbers, scale):
+def test_the_ticks_of_an_axis_are_round_numbers(numbers, scale):
     assert plots._scale(numbers) == pytest.approx(scale)

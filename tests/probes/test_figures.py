@@ -60,7 +60,7 @@ def test_a_file_that_holds_no_figures_is_not_written_over(tmp_path, text):
     assert (tmp_path / "figures.json").read_text() == text
 
 
-def test_a_command_is_told_without_the_folders_of_its_machine(tmp_path):
+def test_a_command_is_stored_without_the_folders_of_its_machine(tmp_path):
     arguments = ["--encoders", f"en,mine={tmp_path}/a,{tmp_path}/b.txt", "--data", str(tmp_path), "-o", "report"]
     told = plain_command("elmo probe", arguments)
     assert told == f"elmo probe --encoders en,mine=a,b.txt --data {tmp_path.name} -o report"
@@ -84,7 +84,7 @@ def test_what_is_missing_is_noticed_before_anything_is_read(tmp_path):
         suite.plan("wic", encoder, "ko", [])
 
 
-def test_sets_are_found_at_any_depth_and_stand_beside_the_figure(tmp_path):
+def test_data_sets_are_found_at_any_depth_and_named_in_the_figure(tmp_path):
     encoder = NamedEncoder("x", {"model": "m"}, never)
     for name in ("ko_kaist-ud-train", "ko_kaist-ud-test", "ko_gsd-ud-train", "ko_gsd-ud-test"):
         (tmp_path / name[:6] / "deep").mkdir(parents=True, exist_ok=True)

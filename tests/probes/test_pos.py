@@ -90,7 +90,7 @@ def test_only_the_layer_that_knows_the_tag_finds_it():
 
 
 def test_a_control_task_is_learnt_word_by_word_and_no_further():
-    """Vectors that only name their word: the tags of known words are learnt, and the labels drawn by lot as well."""
+    """Vectors that only name their word: the tags of known words are learnt, and the random labels as well."""
     words = [f"{kind}{number}" for number in range(20) for kind in ("N", "V")]
     tagged = [pos.TaggedSentence([word], ["NOUN" if word[0] == "N" else "VERB"]) for word in words]
 

@@ -35,7 +35,7 @@ def pair(first, second, same=True):
     return wic.WicPair("", WordInContext([str(first)], 0), WordInContext(["45", str(second)], 1), same)
 
 
-def test_wic_gives_two_places_and_an_answer(tmp_path):
+def test_wic_has_two_positions_and_an_answer(tmp_path):
     first, second = wic.read_wic(write_wic(tmp_path))
     assert first == wic.WicPair(
         "bank", WordInContext(["The", "bank", "."], 1), WordInContext(["Banks", "lend", "."], 0), True
@@ -91,7 +91,7 @@ def test_a_threshold_is_right_most_often(cosines, same, threshold):
     assert wic.fit_threshold(np.array(cosines), np.array(same)) == pytest.approx(threshold)
 
 
-def test_scws_gives_the_words_between_the_marks(tmp_path):
+def test_scws_has_the_words_between_the_tags(tmp_path):
     (found,) = scws.read_scws(write_scws(tmp_path))
     assert found == scws.RatedPair(WordInContext(["the", "bank", "of"], 1), WordInContext(["a", "shore"], 1), 4.5)
 

@@ -1,4 +1,4 @@
-"""A corpus in which some words keep the same company, and vectors whose answers are known."""
+"""A corpus in which some words share their contexts, and vectors whose answers are known."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def royal() -> StaticVectors:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    """Animals eat and sleep, fuels burn and heat; capitals now and then."""
+    """Animals eat and sleep, fuels burn and heat; sometimes in upper case."""
     folder = tmp_path_factory.mktemp("vectors")
     animals = itertools.product(("cat", "dog", "Dog", "cow"), ("eats", "sleeps", "barks"), ("grass", "meat", "indoors"))
     fuels = itertools.product(("oil", "gas", "coal"), ("burns", "heats", "costs"), ("engines", "money", "houses"))

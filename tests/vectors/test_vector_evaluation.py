@@ -135,7 +135,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_test_set_that_is_none_is_told_with_its_line(case, tmp_path):
+def test_an_error_in_a_test_set_names_its_line(case, tmp_path):
     read, text, message = BAD[case]
     (tmp_path / "set").write_text(text)
     with pytest.raises(FormatError, match=message):

@@ -211,12 +211,12 @@ def test_nothing_is_overwritten_or_half_written(random_vectors, tmp_path, monkey
         ("a.bin", "fasttext", "these vectors have no n-grams"),
     ],
 )
-def test_a_format_that_cannot_be_written_is_told(name, kind, message, royal, tmp_path):
+def test_a_format_that_cannot_be_written_is_an_error(name, kind, message, royal, tmp_path):
     with pytest.raises(InputError, match=message):
         royal.save(tmp_path / name, format=kind)
 
 
-def test_a_word_that_a_format_cannot_hold_is_told(tmp_path):
+def test_a_word_that_a_format_cannot_hold_is_an_error(tmp_path):
     vectors = StaticVectors(["New York"], np.ones((1, 2), dtype=np.float32))
     with pytest.raises(InputError, match="'New York' is empty or contains white space"):
         vectors.save(tmp_path / "a.vec")

@@ -1,4 +1,4 @@
-"""Training: every trainer learns company, one worker repeats itself, and settings that cannot work are told."""
+"""Training: every trainer learns shared contexts, one worker is reproducible, and invalid settings are errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRAINERS = {
 
 
 @pytest.mark.parametrize("name", TRAINERS)
-def test_every_trainer_learns_which_words_keep_the_same_company(name, corpus):
+def test_every_trainer_learns_which_words_share_their_contexts(name, corpus):
     vectors = train(corpus, VectorSettings(**SMALL, **TRAINERS[name]))
     assert {neighbour.word for neighbour in vectors.similar("oil", 2)} == {"gas", "coal"}
     assert "<UNK>" not in vectors.index
@@ -68,7 +68,7 @@ def test_a_damaged_corpus_ends_the_run_with_an_error(corpus, tmp_path):
         train(tmp_path / "copy", VectorSettings(**SMALL))
 
 
-def test_a_corpus_without_frequent_words_is_told(corpus):
+def test_a_corpus_without_frequent_words_is_an_error(corpus):
     with pytest.raises(InputError, match="no word occurs 100000 times"):
         train(corpus, VectorSettings(min_count=100_000))
 
@@ -82,6 +82,6 @@ def test_a_corpus_without_frequent_words_is_told(corpus):
         ({"lr": 0}, "lr 0 must be more than 0"),
     ],
 )
-def test_settings_that_cannot_work_are_told(settings, message):
+def test_invalid_settings_are_an_error(settings, message):
     with pytest.raises(ConfigError, match=message):
         VectorSettings(**settings)
