@@ -52,15 +52,15 @@ def model(request) -> tuple[str, pyelmo.Embedder]:
 
 
 def test_the_bundled_models_are_listed_and_small():
-    found = {facts["name"]: facts for facts in bundled.models()}
-    assert sorted(found) == ["en", "ko"]
-    for name, facts in found.items():
+    models = {facts["name"]: facts for facts in bundled.models()}
+    assert sorted(models) == ["en", "ko"]
+    for name, facts in models.items():
         assert facts["language"] == LANGUAGES[name]
         assert facts["bytes"] <= 24 * MIB
         assert (facts["layers"], facts["dim"]) == (3, 768)
         assert facts["predicts_words"] >= 10_000
         assert facts["licence"]
-    assert sum(facts["bytes"] for facts in found.values()) <= 48 * MIB
+    assert sum(facts["bytes"] for facts in models.values()) <= 48 * MIB
 
 
 def test_every_file_of_the_bundled_models_goes_into_the_package():
@@ -99,13 +99,13 @@ def demo(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["en", "ko"])
-def test_the_demo_tells_two_meanings_apart(demo, monkeypatch, capsys, number):
+def test_the_demo_separates_two_meanings(demo, monkeypatch, capsys, number):
     monkeypatch.setattr(demo, "EXAMPLES", demo.EXAMPLES[number : number + 1])
     demo.main()
     assert demo.EXAMPLES[0].sentences[3] in capsys.readouterr().out
 
 
-def test_the_demo_fails_where_they_are_not_told_apart(demo, monkeypatch):
+def test_the_demo_fails_if_it_does_not_separate_them(demo, monkeypatch):
     example = demo.EXAMPLES[0]
     monkeypatch.setattr(demo, "EXAMPLES", [replace(example, sentences=[example.sentences[i] for i in (0, 2, 1, 3)])])
     with pytest.raises(SystemExit, match="not told apart: bank"):

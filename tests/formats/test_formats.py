@@ -38,10 +38,10 @@ def model(tmp_path, clip_model):
 
 
 def arrays(path) -> dict[str, np.ndarray]:
-    found = {}
+    result = {}
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: item[...]}) if isinstance(item, h5py.Dataset) else None)
-    return found
+        file.visititems(lambda name, item: result.update({name: item[...]}) if isinstance(item, h5py.Dataset) else None)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_source_may_be_any_file_of_the_model(model, tmp_path):
         assert np.array_equal(pyelmo.load(given).embed([["bank"]])[0], want), given
 
 
-def test_options_may_lie_elsewhere(model, tmp_path):
+def test_options_may_be_elsewhere(model, tmp_path):
     os.rename(model / "options.json", tmp_path / "o.json")
     assert pyelmo.load(model / "weights.hdf5", options=tmp_path / "o.json").config.layers == 3
     with pytest.raises(NotFoundError, match=r"no options\.json beside it"):

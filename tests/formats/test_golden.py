@@ -47,7 +47,7 @@ def check_states(model: pyelmo.Embedder, outputs: np.lib.npyio.NpzFile, inputs: 
 
 
 class ElmoEmbedderWithMarks:
-    """The compat module's carried state, with all layers and the marks."""
+    """The compat module's carried state, with all layers and the boundary tokens."""
 
     def __init__(self, model: pyelmo.Embedder) -> None:
         self.elmo = Elmo(module=model.bilm, stateful=True, keep_sentence_boundaries=True)
@@ -106,11 +106,11 @@ def test_fixture_top_layer_with_carried_state():
     lists = json.loads((folder / "sentences.json").read_text("utf-8"))
     embedder = ElmoEmbedder(folder / "options.json", folder / "lm_weights.hdf5", stateful=True)
     wanted = [h5py.File(folder / f"lm_embeddings_{k}.hdf5") for k in range(3)]
-    for place in range(10):
-        batch = [sentences[place].split() for sentences in lists]
+    for number in range(10):
+        batch = [sentences[number].split() for sentences in lists]
         for k, layers in enumerate(embedder.embed_batch(batch)):
             forward, backward = np.split(layers[-1], 2, -1)
-            assert worst(np.stack([forward, backward]), wanted[k][str(place)][...]) < 2e-6
+            assert worst(np.stack([forward, backward]), wanted[k][str(number)][...]) < 2e-6
 
 
 def test_bilm_tf_fixture_without_skip(golden_inputs):
@@ -180,9 +180,9 @@ def test_bilm_tf_checkpoint_gives_its_perplexity(name):
     sentences = [line.split() for line in (train / "data.txt").read_text("utf-8").splitlines()]
     info = json.loads((GOLDEN / "bilm-tf-training" / "info.json").read_text("utf-8"))[name]
     # bilm-tf at batch 1 carries the state through the whole text: one document.
-    found = perplexity(model.pretrained, [sentences])
-    assert found.average == pytest.approx(info["perplexity_batch1"], abs=1e-3)
-    assert found.words == info["n_batches_batch1"]
+    result = perplexity(model.pretrained, [sentences])
+    assert result.average == pytest.approx(info["perplexity_batch1"], abs=1e-3)
+    assert result.words == info["n_batches_batch1"]
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -154,7 +154,7 @@ def test_every_dtype_and_rank_at_an_odd_offset(tmp_path, dtype, shape):
     np.testing.assert_array_equal(bundle["x"], array)
 
 
-def test_tensors_may_lie_in_several_shards(tmp_path):
+def test_tensors_may_be_in_several_shards(tmp_path):
     a, b = np.arange(3, dtype=np.float32), np.arange(5, dtype=np.int64)
     items = {b"": field(1, 2), b"a": entry(a, shard=0), b"b": entry(b, shard=1)}
     shards = {"00000-of-00002": a.tobytes(), "00001-of-00002": b.tobytes()}

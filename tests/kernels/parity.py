@@ -1,4 +1,4 @@
-"""What the kernels' tests share: where they run, how near a fast path must come, and how that is measured."""
+"""What the tests of the kernels share: the device, the tolerances and the comparison."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
-# The judge computes in float32, not in the shorter TF32 that torch's convolutions use by default.
+# The reference computes in float32, not in TF32, which torch's convolutions use by default.
 torch.backends.cudnn.allow_tf32 = False
 
 needs_kernels = pytest.mark.skipif(DEVICE == "cpu" and not INTERPRETED, reason="needs a GPU, or TRITON_INTERPRET=1")
 
 
 def gradients(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> list[Tensor]:
-    """Of a fixed random weighting of the outputs."""
+    """Gradients of a fixed random weighted sum of the outputs."""
     generator = torch.Generator().manual_seed(1)
     weighted = [
         (output.float() * torch.randn(output.shape, generator=generator).to(output.device)).sum() for output in outputs
@@ -43,7 +43,7 @@ def check(
     values: dict[str, Tensor],
     dtype: torch.dtype,
 ) -> None:
-    """Both paths on the same values: the fast one in `dtype`, the plain one in float32; outputs and every gradient."""
+    """Compare outputs and gradients of both functions on the same values: the fast one in `dtype`, the plain in float32."""
     rounded = {name: value.to(dtype) for name, value in values.items()}
     leaves = [value.clone().requires_grad_() for value in rounded.values()]
     judges = [value.float().clone().requires_grad_() for value in rounded.values()]

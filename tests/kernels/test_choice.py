@@ -1,4 +1,4 @@
-"""One place chooses between a kernel and the plain reference."""
+"""`kernels.fast` chooses between a kernel and the plain reference."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_gpu_without_triton_runs_the_plain_reference_and_says_so_once(monkeypa
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_with_triton_runs_the_kernel_unless_told_otherwise():
+def test_a_gpu_with_triton_runs_the_kernel_unless_plain_only():
     pytest.importorskip("triton")
     example = torch.zeros(1, device="cuda")
     assert kernels.fast(projected_lstm, example).__name__ == "fast_projected_lstm"

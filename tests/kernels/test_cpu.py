@@ -153,7 +153,7 @@ def test_character_features_equal_the_plain_ones(compiled, activation):
     generator = np.random.default_rng(0)
     chars = generator.integers(0, 30, (40, length), dtype=np.int32)
     for word, end in enumerate(generator.integers(1, length + 1, 40)):
-        chars[word, end:] = 29  # padding, from one place to none
+        chars[word, end:] = 29  # padding of every length
     table = random(30, size)
     filters = [random(count, width * size, scale=0.4) for width, count in banks]
     biases = [random(count) for _, count in banks]

@@ -39,7 +39,7 @@ def parameters(dim: int, symbols: int = 262) -> dict[str, Tensor]:
 
 
 def clear(chars: Tensor, leaves: list[Tensor]) -> Tensor:
-    """(U, F) Where no other window comes near the maximum: elsewhere rounding decides which of them has the gradient."""
+    """Whether no other window is near the maximum (U, F); otherwise rounding decides which one has the gradient."""
     table, *rest = (leaf.detach().double() for leaf in leaves)
     embedded = nn.functional.embedding(chars, table).transpose(1, 2)
     margins = []

@@ -30,7 +30,7 @@ def values(time: int, batch: int, size: int) -> dict[str, Tensor]:
 
 @pytest.fixture(params=[32, 128])
 def columns(request, monkeypatch) -> int:
-    """Of a state, computed at once."""
+    """Columns of a state in one tile."""
     for tiles in TILES.values():
         monkeypatch.setitem(tiles, "COLUMNS", request.param)
     return request.param
@@ -46,7 +46,7 @@ def test_outputs_and_gradients_agree(shape, dtype):
     )
 
 
-def test_the_same_rows_give_the_same_bits_in_any_company():
+def test_the_same_rows_give_the_same_bits_in_any_batch():
     gates, recurrent, bias = leaves = [tensor.requires_grad_() for tensor in values(*SHAPES[-1]).values()]
     first = fast_gru_recurrence(*leaves)
     before = gradients([first], leaves)

@@ -21,7 +21,7 @@ SHAPE = SMALL if INTERPRETED else SMALL | {"batch": 70, "time": 20, "inputs": 12
 
 
 def values(*, projection: bool = True, shape: dict[str, int] = SHAPE) -> dict[str, Tensor]:
-    """Weights large enough that both clips at 3 (or smaller) bite in some places and not in others."""
+    """Weights large enough that both clips at 3 (or smaller) clip some values and not others."""
     generator = torch.Generator().manual_seed(0)
     n, b, t, d, c, p = shape.values()
     p = p if projection else c
@@ -97,7 +97,7 @@ def test_without_a_gradient_the_outputs_are_the_same():
 
 
 @torch.no_grad()
-def test_rows_that_have_ended_may_be_left_out():
+def test_rows_after_their_end_may_be_skipped():
     lengths = torch.arange(SHAPE["batch"], 0, -1).clamp(max=SHAPE["time"])  # longest first
     steps = torch.arange(SHAPE["time"])
     mask = (steps < lengths[:, None]).to(DEVICE)

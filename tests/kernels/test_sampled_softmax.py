@@ -20,7 +20,7 @@ from pyelmo.kernels.gpu.softmax import (
 
 
 def drawn_one_by_one(words: int, count: int, generator: torch.Generator) -> tuple[list[int], int]:
-    """TensorFlow's loop: draw until `count` distinct words have come."""
+    """TensorFlow's loop: draw until `count` distinct words have occurred."""
     met: list[int] = []
     tries = 0
     while len(met) < count:
@@ -92,39 +92,39 @@ def test_touched_rows_are_the_distinct_words_and_number_them():
     assert rows.ids[rows.negatives].tolist() == [9, 2]
 
 
-def problem(places: int, size: int, words: int, count: int) -> tuple[dict[str, Tensor], list[Tensor]]:
+def problem(positions: int, size: int, words: int, count: int) -> tuple[dict[str, Tensor], list[Tensor]]:
     """Vectors, table and biases; targets, negatives and their log expected counts. Many targets are negatives too."""
     generator = torch.Generator().manual_seed(0)
     values = {
-        "vectors": torch.randn(places, size, generator=generator),
+        "vectors": torch.randn(positions, size, generator=generator),
         "weight": torch.randn(words, size, generator=generator),
         "bias": torch.randn(words, generator=generator),
     }
     negatives = draw_negatives(words, count, generator)
-    targets = torch.randint(words, (places,), generator=generator)
+    targets = torch.randint(words, (positions,), generator=generator)
     targets[::2] = negatives.ids[torch.randint(count, targets[::2].shape, generator=generator)]
     rest = [targets, negatives.ids, negatives.log_expected(targets), negatives.log_expected(negatives.ids)]
     return values, rest
 
 
 def test_the_reference_is_the_definition():
-    values, (targets, negatives, of_targets, of_negatives) = problem(places=6, size=4, words=30, count=12)
+    values, (targets, negatives, of_targets, of_negatives) = problem(positions=6, size=4, words=30, count=12)
     vectors, weight, bias = values.values()
     got = sampled_nll(vectors, targets, weight, bias, negatives, of_targets, of_negatives)
-    for place, target in enumerate(targets.tolist()):
+    for position, target in enumerate(targets.tolist()):
 
-        def logit(word: int, expected: float, place: int = place) -> float:
-            return math.exp((vectors[place] @ weight[word] + bias[word]).item() - expected)
+        def logit(word: int, expected: float, position: int = position) -> float:
+            return math.exp((vectors[position] @ weight[word] + bias[word]).item() - expected)
 
-        true = logit(target, of_targets[place].item())
+        true = logit(target, of_targets[position].item())
         others = sum(
             logit(word, of_negatives[number].item()) for number, word in enumerate(negatives.tolist()) if word != target
         )
-        assert got[place].item() == pytest.approx(-math.log(true / (true + others)), rel=1e-4)
+        assert got[position].item() == pytest.approx(-math.log(true / (true + others)), rel=1e-4)
 
 
 def test_with_every_word_a_negative_it_nears_the_full_softmax():
-    values, (targets, _, _, _) = problem(places=6, size=4, words=30, count=12)
+    values, (targets, _, _, _) = problem(positions=6, size=4, words=30, count=12)
     vectors, weight, bias = values.values()
     every = Negatives(torch.arange(30), torch.tensor(1e9), 30)
     got = sampled_nll(
@@ -140,9 +140,9 @@ def test_with_every_word_a_negative_it_nears_the_full_softmax():
 @pytest.mark.parametrize("gathered", [False, True])
 def test_losses_and_gradients_agree(dtype, gathered):
     pytest.importorskip("triton")
-    sizes = {"places": 13, "size": 8, "words": 40, "count": 11}
+    sizes = {"positions": 13, "size": 8, "words": 40, "count": 11}
     if not INTERPRETED:
-        sizes = {"places": 20_000, "size": 96, "words": 30_000, "count": 5000}
+        sizes = {"positions": 20_000, "size": 96, "words": 30_000, "count": 5000}
     values, rest = problem(**sizes)
     targets, negatives, of_targets, of_negatives = (tensor.to(DEVICE) for tensor in rest)
     values = {name: value.to(DEVICE) for name, value in values.items()}

@@ -32,12 +32,12 @@ def model(corpus, tmp_path_factory):
 @pytest.mark.parametrize("context", ["sentence", "document"])
 def test_perplexity_does_not_depend_on_the_batch_size(model, context):
     documents = [SENTENCES[:7], SENTENCES[7:8], SENTENCES[8:]]
-    found = {size: perplexity(model, documents, context=context, batch_size=size) for size in (1, 2, 32)}
-    for other in (found[2], found[32]):
-        assert other.forward == pytest.approx(found[1].forward, rel=1e-6)
-        assert other.backward == pytest.approx(found[1].backward, rel=1e-6)
-        assert (other.words, other.unknown) == (found[1].words, found[1].unknown)
-    assert found[1].words == sum(len(sentence) + 1 for sentence in SENTENCES)
+    results = {size: perplexity(model, documents, context=context, batch_size=size) for size in (1, 2, 32)}
+    for other in (results[2], results[32]):
+        assert other.forward == pytest.approx(results[1].forward, rel=1e-6)
+        assert other.backward == pytest.approx(results[1].backward, rel=1e-6)
+        assert (other.words, other.unknown) == (results[1].words, results[1].unknown)
+    assert results[1].words == sum(len(sentence) + 1 for sentence in SENTENCES)
 
 
 def test_a_sentence_s_perplexity_is_the_definition(model):
@@ -48,11 +48,11 @@ def test_a_sentence_s_perplexity_is_the_definition(model):
         top = bilm(embedder.batch([sentence])).values[-1, 0]
         forward, backward = (bilm.softmax(half) for half in top.chunk(2, -1))
     marked = [vocab.begin, *sentence, vocab.end]
-    ahead = [float(forward[place, vocab[marked[place + 1]]]) for place in range(len(marked) - 1)]
-    behind = [float(backward[place, vocab[marked[place - 1]]]) for place in range(1, len(marked))]
-    found = perplexity(model, [[sentence]], context="sentence")
-    assert found.forward == pytest.approx(math.exp(-sum(ahead) / len(ahead)), rel=1e-4)
-    assert found.backward == pytest.approx(math.exp(-sum(behind) / len(behind)), rel=1e-4)
+    ahead = [float(forward[i, vocab[marked[i + 1]]]) for i in range(len(marked) - 1)]
+    behind = [float(backward[i, vocab[marked[i - 1]]]) for i in range(1, len(marked))]
+    result = perplexity(model, [[sentence]], context="sentence")
+    assert result.forward == pytest.approx(math.exp(-sum(ahead) / len(ahead)), rel=1e-4)
+    assert result.backward == pytest.approx(math.exp(-sum(behind) / len(behind)), rel=1e-4)
     scores = next(score(model, [sentence]))
     assert [s.word for s in scores] == sentence
     assert [s.forward for s in scores] == pytest.approx(ahead[:-1], abs=1e-4)
@@ -65,12 +65,12 @@ def test_a_very_long_sentence_is_scored_whole(model):
     assert [s.word for s in scores] == sentence
     halves = perplexity(model, [[sentence]], context="sentence")
     ahead = sum(s.forward for s in scores)
-    assert ahead == pytest.approx(-math.log(halves.forward) * halves.words, rel=0.01)  # all but the end mark
+    assert ahead == pytest.approx(-math.log(halves.forward) * halves.words, rel=0.01)  # all but the end token
 
 
 def test_unknown_words_are_counted(model):
-    found = perplexity(model, [[["The", "bank", "zyzzyva", "."]]])
-    assert found.unknown == 1
+    result = perplexity(model, [[["The", "bank", "zyzzyva", "."]]])
+    assert result.unknown == 1
     assert [s.known for s in next(score(model, [["bank", "zyzzyva"]]))] == [True, False]
 
 
@@ -85,7 +85,7 @@ def test_a_guess_s_directions_are_the_scores_of_that_word(model):
 
 def test_a_trimmed_model_scores_as_the_whole_one_does_among_the_words_kept(model):
     vocab = model.lexicon.vocab
-    words = (*vocab.words[3:], *vocab.words[:3])  # marks stay wherever they stand
+    words = (*vocab.words[3:], *vocab.words[:3])  # special tokens stay at any position
     moved = replace(model, lexicon=replace(model.lexicon, vocab=replace(vocab, words=words)))
     for whole, kept in (model, range(20)), (moved, [*range(17), 97, 98, 99]):
         small = trim(whole, 20)

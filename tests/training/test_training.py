@@ -65,8 +65,10 @@ def test_every_loss_learns(corpus, tmp_path, loss):
     assert result.valid.forward < 40  # a uniform guess over the vocabulary is 100
     assert result.valid.backward < 40
     again = pyelmo.load(tmp_path / "run" / "model")
-    found = perplexity(again.pretrained, [[s.split()] for s in TEXT.read_text().splitlines()], context="sentence")
-    assert found.average == pytest.approx(result.valid.average, rel=1e-4)
+    result_again = perplexity(
+        again.pretrained, [[s.split()] for s in TEXT.read_text().splitlines()], context="sentence"
+    )
+    assert result_again.average == pytest.approx(result.valid.average, rel=1e-4)
 
 
 @pytest.mark.parametrize("shares", [False, True])
@@ -131,7 +133,7 @@ def test_a_signal_saves_and_stops(corpus, tmp_path, number):
     assert not (tmp_path / "run" / "model").exists()
 
 
-def test_two_processes_train_what_one_does_and_one_goes_on_from_two(corpus, tmp_path):
+def test_two_processes_train_what_one_does_and_one_resumes_from_two(corpus, tmp_path):
     settings = recipe(words=8 * 10 * 12, dropout=0.0, optimiser="adagrad", lr=0.1, checkpoint_every=6)
     subprocess.run(command(corpus, tmp_path / "one", settings), check=True)
     subprocess.run(command(corpus, tmp_path / "two", settings, ranks=2), check=True)
@@ -260,7 +262,7 @@ def test_a_folder_of_another_run_is_not_touched(corpus, tmp_path):
         pretrain(corpus, tmp_path / "mine", recipe())
 
 
-def test_two_trainings_at_once_in_a_folder_are_refused(corpus, tmp_path):
+def test_two_trainings_in_one_folder_are_refused(corpus, tmp_path):
     pretrain(corpus, tmp_path / "run", recipe())
     before = weights(tmp_path / "run")
     with locked(tmp_path / "run"), pytest.raises(OutputError, match="is locked by another process"):
