@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from embed_cpu import Process
 from tqdm import tqdm
 
 import pyelmo
@@ -30,6 +29,9 @@ from pyelmo.formats import resolve
 from pyelmo.provenance import machine
 from pyelmo.text.lines import open_text, read_lines
 from pyelmo.text.tokens import split_sentences, split_words
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))  # benchmarks are scripts, not a package
+from embed_cpu import Process
 
 BATCH = 32  # sentences for each step of the progress bar
 VERSION = "import importlib.metadata as facts; print(facts.version('allennlp'))"
