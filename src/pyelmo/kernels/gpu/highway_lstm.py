@@ -32,6 +32,11 @@ TILES = {
 }
 
 
+@triton.jit
+def _add_product(hidden: tl.tensor, tile: tl.tensor, inside: tl.tensor, total: tl.tensor) -> Any:
+    return tl.dot(hidden, tl.load(tile, mask=inside, other=0.0), total, input_precision="ieee")
+
+
 @triton.jit(do_not_specialize=["time", "batch"])
 def _forward(
     gates: tl.tensor,  # (T, B, 5H): W x + b
@@ -67,19 +72,11 @@ def _forward(
                     hidden = hidden.to(weights.dtype.element_ty)
                     tile = weights + inner[:, None] * 5 * H + columns[None, :]
                     real = (inner < H)[:, None] & (columns < H)[None, :]
-                    out_gate = tl.dot(hidden, tl.load(tile, mask=real, other=0.0), out_gate, input_precision="ieee")
-                    transform_gate = tl.dot(
-                        hidden, tl.load(tile + H, mask=real, other=0.0), transform_gate, input_precision="ieee"
-                    )
-                    in_gate = tl.dot(
-                        hidden, tl.load(tile + 2 * H, mask=real, other=0.0), in_gate, input_precision="ieee"
-                    )
-                    forget_gate = tl.dot(
-                        hidden, tl.load(tile + 3 * H, mask=real, other=0.0), forget_gate, input_precision="ieee"
-                    )
-                    candidate = tl.dot(
-                        hidden, tl.load(tile + 4 * H, mask=real, other=0.0), candidate, input_precision="ieee"
-                    )
+                    out_gate = _add_product(hidden, tile, real, out_gate)
+                    transform_gate = _add_product(hidden, tile + H, real, transform_gate)
+                    in_gate = _add_product(hidden, tile + 2 * H, real, in_gate)
+                    forget_gate = _add_product(hidden, tile + 3 * H, real, forget_gate)
+                    candidate = _add_product(hidden, tile + 4 * H, real, candidate)
             out_gate, transform_gate, in_gate, forget_gate = (
                 sigmoid(out_gate),
                 sigmoid(transform_gate),
