@@ -55,7 +55,7 @@ def test_the_report_for_people_is_an_aligned_table(quick, capsys):
         (["nowhere"], "nowhere: no such file or folder"),
         (["MODEL", "--text", "missing.txt"], "missing.txt: not found"),
         (["MODEL", "--text", "blank.txt"], "no words"),
-        (["MODEL", "--threads", "0"], "threads 0"),
+        (["MODEL", "--threads", "0"], "threads is 0"),
         (["MODEL", "--device", "toaster"], "toaster"),
     ],
 )
