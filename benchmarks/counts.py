@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FILES_AT_MOST = 13
+FILES_AT_MOST = 14  # about a dozen, `__init__.py` aside
 LINE_AT_MOST = 120
 # Folders that other programs or people write.
 GENERATED = ("tests/golden", "benchmarks/results", "docs/pictures", "docs/reports", "src/pyelmo/models")

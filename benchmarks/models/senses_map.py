@@ -19,7 +19,7 @@ import numpy as np
 import pyelmo
 from pyelmo.plots import COLOURS, FONT
 
-LIST = Path(pyelmo.__file__).parent / "probes"
+LIST = Path(pyelmo.__file__).parent / "probes" / "lists"
 PANEL, GAP, TITLE = 150, 14, 22
 
 

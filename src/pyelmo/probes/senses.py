@@ -1,7 +1,7 @@
 """Words with two senses: does the nearest other occurrence of a word have the same sense?
 
-The bundled lists senses.en.tsv and senses.ko.tsv have one line for each sentence: word, sense, and the sentence with
-asterisks around the word. The held-out lists were written after the bundled models had been chosen.
+The bundled lists (lists/senses.en.tsv, senses.ko.tsv) have one line for each sentence: word, sense, and the sentence
+with asterisks around the word. The held-out lists were written after the bundled models had been chosen.
 
 L layers, N sentences of a word, D vector.
 """
@@ -55,7 +55,8 @@ def listed(language: str, *, held_out: bool = False, split: str | None = None) -
 
 def list_path(language: str, *, held_out: bool = False) -> Path:
     """Return the file of a bundled list."""
-    path = Path(__file__).with_name(f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv")
+    name = f"senses.{language}.heldout.tsv" if held_out else f"senses.{language}.tsv"
+    path = Path(__file__).parent / "lists" / name
     if not path.is_file():
         raise NotFoundError(f"there is no list of words with two senses for the language {language!r}. Use en or ko.")
     return path
