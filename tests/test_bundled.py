@@ -108,5 +108,5 @@ def test_the_demo_separates_two_meanings(demo, monkeypatch, capsys, number):
 def test_the_demo_fails_if_it_does_not_separate_them(demo, monkeypatch):
     example = demo.EXAMPLES[0]
     monkeypatch.setattr(demo, "EXAMPLES", [replace(example, sentences=[example.sentences[i] for i in (0, 2, 1, 3)])])
-    with pytest.raises(SystemExit, match="not told apart: bank"):
+    with pytest.raises(SystemExit, match="meanings of bank were not distinguished"):
         demo.main()

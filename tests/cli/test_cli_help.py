@@ -36,7 +36,15 @@ def example_of(parser: argparse.ArgumentParser) -> list[str]:
 CHAINS = {name: actions_of(parser) or {name: parser} for name, parser in COMMANDS.items()}
 
 
-@pytest.mark.parametrize("verb", [name for name in VERBS if name not in ("task", "vectors")])
+SLOW = ("bench", "finetune")
+VERBS_WITH_EXAMPLE = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+    for name in VERBS
+    if name not in ("task", "vectors")
+]
+
+
+@pytest.mark.parametrize("verb", VERBS_WITH_EXAMPLE)
 def test_the_example_in_help_runs(verb, here, trained, capsys):
     shutil.copy(trained / "text.txt", "text.txt")
     if verb in ("evaluate", "finetune"):  # slow on a whole text with a model of real size

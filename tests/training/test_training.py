@@ -98,6 +98,7 @@ def test_a_model_has_the_language_of_its_corpus_and_keeps_it(corpus, tmp_path):
         assert pyelmo.load(tmp_path / tuned / "model").language == tuned
 
 
+@pytest.mark.slow
 def test_ten_kills_at_random_moments_change_no_bit(corpus, tmp_path):
     settings = recipe(words=8 * 10 * 240, checkpoint_every=2)
     subprocess.run(command(corpus, tmp_path / "whole", settings), check=True)
@@ -133,6 +134,7 @@ def test_a_signal_saves_and_stops(corpus, tmp_path, number):
     assert not (tmp_path / "run" / "model").exists()
 
 
+@pytest.mark.slow
 def test_two_processes_train_what_one_does_and_one_resumes_from_two(corpus, tmp_path):
     settings = recipe(words=8 * 10 * 12, dropout=0.0, optimiser="adagrad", lr=0.1, checkpoint_every=6)
     subprocess.run(command(corpus, tmp_path / "one", settings), check=True)
