@@ -269,9 +269,9 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(corpus, tm
 
     plain = Trainer._losses
 
-    def poisoned(self, top, types, number):
-        losses, rows = plain(self, top, types, number)
-        return (losses * float("nan") if number == 7 else losses), rows
+    def poisoned(self, top, batch):
+        losses, rows = plain(self, top, batch)
+        return (losses * float("nan") if batch.samples.number == 7 else losses), rows
 
     monkeypatch.setattr(Trainer, "_losses", poisoned)
     with pytest.raises(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import encode_rows
 from pyelmo.text.corpus import Corpus
 from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.pieces import Ids
 from pyelmo.text.stream import Batch, Stream
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
@@ -47,11 +49,42 @@ def type_tables(corpus: Corpus, bilm: BiLM, lexicon: Lexicon, processes: Process
     )
 
 
+def move(batch: StepBatch, device: torch.device) -> StepBatch:
+    parts = (part.to(device, non_blocking=True) for part in (batch.types, batch.inputs, batch.targets))
+    return replace(batch, **dict(zip(("types", "inputs", "targets"), parts, strict=True)))
+
+
+class _Distinct:
+    """np.unique with the inverse, by a table of all types instead of sorting: a fifth of the time."""
+
+    def __init__(self) -> None:
+        self._number = np.zeros(0, np.int32)
+        self._present = np.zeros(0, np.bool_)
+
+    def __call__(self, ids: Ids) -> tuple[Ids, Ids]:
+        size = int(ids.max()) + 1
+        if size > len(self._number):
+            self._number, self._present = np.zeros(2 * size, np.int32), np.zeros(2 * size, np.bool_)
+        self._present[ids] = True
+        types = np.flatnonzero(self._present).astype(np.int32)
+        self._present[types] = False
+        self._number[types] = np.arange(len(types), dtype=np.int32)
+        return types, self._number[ids]
+
+
 class Feed:
     """Iterates over (batch, the stream's state after it); closing it ends the thread."""
 
-    def __init__(self, stream: Stream, directions: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        directions: int,
+        device: torch.device,
+        prepare: Callable[[StepBatch], StepBatch] | None = None,
+    ) -> None:
+        """`prepare` is what the thread still does with a batch, in the order of the steps."""
         self._stream, self._directions, self._device = stream, directions, device
+        self._prepare, self._distinct = prepare, _Distinct()
         self._made: queue.Queue[tuple[StepBatch, dict[str, Any]] | BaseException] = queue.Queue(AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="pyelmo-feed")
@@ -63,8 +96,7 @@ class Feed:
             if isinstance(made, BaseException):
                 raise made
             batch, state = made
-            moved = (part.to(self._device, non_blocking=True) for part in (batch.types, batch.inputs, batch.targets))
-            yield StepBatch(*moved), state
+            yield move(batch, self._device), state
 
     def close(self) -> None:
         self._stop.set()
@@ -73,7 +105,8 @@ class Feed:
     def _run(self) -> None:
         try:
             for batch in self._stream:
-                self._put((self._make(batch), self._stream.state()))
+                made = self._make(batch)
+                self._put((made if self._prepare is None else self._prepare(made), self._stream.state()))
                 if self._stop.is_set():
                     return
         except BaseException as error:
@@ -91,6 +124,6 @@ class Feed:
         windows = [batch.forward, batch.backward][: self._directions]
         inputs = np.stack([window.inputs for window in windows])  # (N, B, T)
         targets = np.stack([window.targets for window in windows])
-        types, index = np.unique(inputs, return_inverse=True)
-        parts = [torch.from_numpy(array.astype(np.int32)) for array in (types, index.reshape(inputs.shape), targets)]
+        types, index = self._distinct(inputs)
+        parts = [torch.from_numpy(array) for array in (types, index, targets.astype(np.int32, copy=False))]
         return StepBatch(*(part.pin_memory() if self._device.type == "cuda" else part for part in parts))

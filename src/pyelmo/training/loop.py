@@ -28,6 +28,7 @@ from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
 from pyelmo.training.evaluate import Document, Perplexity, perplexity
 from pyelmo.training.feed import Feed, open_stream, type_tables
+from pyelmo.training.graphs import Step, stepper
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import Recipe, TrainingConfig
 from pyelmo.training.report import Report, Say
@@ -115,10 +116,11 @@ def run(
             stream.restore(start.streams)
             report.note(f"going on from step {start.step:,}", step=start.step)
         valid = valid_documents(corpus)
-        feed = Feed(stream, model.bilm.config.directions, processes.device)
+        steps = stepper(trainer)
+        feed = Feed(stream, model.bilm.config.directions, processes.device, steps.prepare)
         try:
             with _signals() as stopped:
-                return _Run(model, trainer, output, report, valid, settings, corpus.manifest.train).run(
+                return _Run(model, trainer, steps.step, output, report, valid, settings, corpus.manifest.train).run(
                     feed, start, stopped
                 )
         finally:
@@ -195,9 +197,10 @@ class _Run:
     """The parts of a run and the loop over them."""
 
     def __init__(
-        self, model: Pretrained, trainer: Trainer, output: Path, report: Report, valid: list[Document],
+        self, model: Pretrained, trainer: Trainer, step: Step, output: Path, report: Report, valid: list[Document],
         settings: dict[str, Any], counts: Any,
     ) -> None:  # fmt: skip
+        self.step = step
         self.model, self.trainer, self.output, self.report = model, trainer, output, report
         self.valid, self.settings = valid, settings
         self.config, self.processes = trainer.config, trainer.processes
@@ -210,7 +213,7 @@ class _Run:
             return self._finish(position)
         for batch, streams in feed:
             progress = self._progress(words, time.monotonic() - began)
-            means = self.trainer.step(batch, self._lr(step, progress))
+            means = self.step(batch, self._lr(step, progress))
             step, words = step + 1, words + self.config.batch * self.config.steps
             seconds = time.monotonic() - began
             done = self._progress(words, seconds) >= 1

@@ -23,6 +23,7 @@ class RowGradient:
     name: str
     rows: Tensor  # (K,) distinct
     gradient: Tensor  # (K, ...)
+    count: Tensor | None = None  # () how many of the rows to update, the first ones; none for all
 
 
 class Optimiser:
@@ -40,58 +41,77 @@ class Optimiser:
                 self.state[f"{name}/first"] = torch.zeros_like(parameter)
                 self.state[f"{name}/second"] = torch.zeros_like(parameter)
 
+    def rates(self, lr: float, number: int) -> Tensor:
+        """What changes from step to step (4,): its number, and the factors of the update, of decay and of the moments.
+
+        A tensor, not numbers, so that a recorded step can be replayed with others.
+        """
+        if self.config.optimiser == "adagrad":
+            return torch.tensor([number, -lr, 1.0, 1.0], dtype=torch.float64)
+        step, second = -lr / (1 - BETA1**number), (1 - self.config.beta2**number) ** -0.5
+        return torch.tensor([number, step, 1 - lr * self.config.weight_decay, second], dtype=torch.float64)
+
     @torch.no_grad()
-    def step(self, lr: float, rows: Mapping[str, RowGradient]) -> None:
+    def apply(self, rates: Tensor, rows: Mapping[str, RowGradient]) -> None:
         """Update every parameter that has a gradient, and the rows given."""
-        self.steps += 1
         found = {name: parameter.grad for name, parameter in self.parameters.items() if name not in rows}
         dense = {name: gradient for name, gradient in found.items() if gradient is not None}
+        _, step, decay, second = rates.float().unbind()
         if dense and self.config.optimiser == "adagrad":
-            self._adagrad(dense, lr)
+            self._adagrad(dense, step)
         elif dense:
-            self._adamw(dense, lr)
+            self._adamw(dense, step, decay, second)
         for name, part in rows.items():
-            self._update_rows(name, part, lr)
+            self._update_rows(name, part, step, second)
 
-    def _adagrad(self, dense: dict[str, Tensor], lr: float) -> None:
+    def _adagrad(self, dense: dict[str, Tensor], step: Tensor) -> None:
         parameters, gradients = [self.parameters[name].data for name in dense], list(dense.values())
         sums = [self.state[f"{name}/sum"] for name in dense]
         torch._foreach_addcmul_(sums, gradients, gradients, 1.0)
-        scales = torch._foreach_sqrt(sums)
-        torch._foreach_addcdiv_(parameters, gradients, scales, -lr)
+        changes = torch._foreach_div(gradients, torch._foreach_sqrt(sums))
+        torch._foreach_mul_(changes, step)
+        torch._foreach_add_(parameters, changes)
 
-    def _adamw(self, dense: dict[str, Tensor], lr: float) -> None:
+    def _adamw(self, dense: dict[str, Tensor], step: Tensor, decay: Tensor, correction: Tensor) -> None:
         parameters, gradients = [self.parameters[name].data for name in dense], list(dense.values())
         first = [self.state[f"{name}/first"] for name in dense]
         second = [self.state[f"{name}/second"] for name in dense]
         beta2 = self.config.beta2
         if self.config.weight_decay:
             matrices = [parameter for parameter in parameters if parameter.dim() > 1]
-            torch._foreach_mul_(matrices, 1 - lr * self.config.weight_decay)
+            torch._foreach_mul_(matrices, decay)
         torch._foreach_lerp_(first, gradients, 1 - BETA1)
         torch._foreach_mul_(second, beta2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - beta2)
         scales = torch._foreach_sqrt(second)
-        torch._foreach_div_(scales, (1 - beta2**self.steps) ** 0.5)
+        torch._foreach_mul_(scales, correction)
         torch._foreach_add_(scales, EPSILON)
-        torch._foreach_addcdiv_(parameters, first, scales, -lr / (1 - BETA1**self.steps))
+        changes = torch._foreach_div(first, scales)
+        torch._foreach_mul_(changes, step)
+        torch._foreach_add_(parameters, changes)
 
-    def _update_rows(self, name: str, part: RowGradient, lr: float) -> None:
+    def _update_rows(self, name: str, part: RowGradient, step: Tensor, correction: Tensor) -> None:
         """The same rule on rows alone. Adam's moments of a row stand still while no batch touches it."""
         table, rows, gradient = self.parameters[name].data, part.rows, part.gradient
-        if self.config.optimiser == "adagrad":
+        if self.config.optimiser == "adagrad":  # without a gradient a row stays as it is
             sums = self.state[f"{name}/sum"]
             kept = sums[rows].addcmul_(gradient, gradient)
             sums[rows] = kept
-            table.index_add_(0, rows, gradient / kept.sqrt(), alpha=-lr)
+            table.index_add_(0, rows, gradient / kept.sqrt() * step)
             return
         beta2 = self.config.beta2
-        first = self.state[f"{name}/first"][rows].lerp_(gradient, 1 - BETA1)
-        second = self.state[f"{name}/second"][rows].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        before = [self.state[f"{name}/{moment}"][rows] for moment in ("first", "second")]
+        first = before[0].lerp(gradient, 1 - BETA1)
+        second = before[1].mul(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        change = first / (second.sqrt() * correction + EPSILON) * step
+        if part.count is not None:
+            counts = torch.arange(len(rows), device=rows.device) < part.count
+            counts = counts.view(-1, *[1] * (gradient.dim() - 1))
+            first, second = torch.where(counts, first, before[0]), torch.where(counts, second, before[1])
+            change = torch.where(counts, change, 0.0)
         self.state[f"{name}/first"][rows] = first
         self.state[f"{name}/second"][rows] = second
-        scale = second.sqrt_().div_((1 - beta2**self.steps) ** 0.5).add_(EPSILON)
-        table.index_add_(0, rows, first / scale, alpha=-lr / (1 - BETA1**self.steps))
+        table.index_add_(0, rows, change)
 
 
 def clip_gradients(gradients: list[Tensor], limit: float | None) -> Tensor:
