@@ -28,7 +28,6 @@ import json
 import random
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +35,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from pyelmo.training.recipe import read_toml
 
 GRAM = 8  # words in a row that count as the same text
 OPENING = 100  # letters and digits by which a paragraph is known again
@@ -52,7 +53,7 @@ def columns(path: Path, column: int) -> Iterator[str]:
     words: list[str] = []
     for row in path.read_text("utf-8", "replace").splitlines():
         cells = row.split("\t") if "\t" in row else row.split()
-        if row.startswith("#") or row.startswith("-DOCSTART-") or len(cells) <= column:
+        if row.startswith(("#", "-DOCSTART-")) or len(cells) <= column:
             if not row.startswith("#") and words:
                 yield " ".join(words)
                 words = []
@@ -498,7 +499,7 @@ def main() -> None:
     if args.command == "tests":
         write_tests(args.published, args.held_out, args.output)
     elif args.command == "build":
-        build(tomllib.loads(args.config.read_text("utf-8")), args.sources, args.tests, args.output)
+        build(read_toml(args.config), args.sources, args.tests, args.output)
     elif args.command == "check":
         result = check(args.texts, args.tests)
         if args.json:

@@ -50,8 +50,8 @@ def type_tables(corpus: Corpus, bilm: BiLM, lexicon: Lexicon, processes: Process
 
 
 def move(batch: StepBatch, device: torch.device) -> StepBatch:
-    parts = (part.to(device, non_blocking=True) for part in (batch.types, batch.inputs, batch.targets))
-    return replace(batch, **dict(zip(("types", "inputs", "targets"), parts, strict=True)))
+    types, inputs, targets = (part.to(device, non_blocking=True) for part in (batch.types, batch.inputs, batch.targets))
+    return replace(batch, types=types, inputs=inputs, targets=targets)
 
 
 class _Distinct:
@@ -124,6 +124,5 @@ class Feed:
         windows = [batch.forward, batch.backward][: self._directions]
         inputs = np.stack([window.inputs for window in windows])  # (N, B, T)
         targets = np.stack([window.targets for window in windows])
-        types, index = self._distinct(inputs)
-        parts = [torch.from_numpy(array) for array in (types, index, targets.astype(np.int32, copy=False))]
-        return StepBatch(*(part.pin_memory() if self._device.type == "cuda" else part for part in parts))
+        parts = [torch.from_numpy(array) for array in (*self._distinct(inputs), targets.astype(np.int32, copy=False))]
+        return StepBatch(*((part.pin_memory() for part in parts) if self._device.type == "cuda" else parts))  # type: ignore[arg-type]

@@ -185,9 +185,10 @@ def _tensors(batch: StepBatch) -> list[Tensor]:
 def _map(batch: StepBatch, change: Callable[[Tensor], Tensor]) -> StepBatch:
     """The same with each tensor changed."""
 
-    def changed(part: Any) -> dict[str, Tensor]:
+    def changed(part: Any) -> Any:
         values = ((one.name, getattr(part, one.name)) for one in fields(part))
-        return {name: change(value) for name, value in values if isinstance(value, Tensor)}
+        return replace(part, **{name: change(value) for name, value in values if isinstance(value, Tensor)})
 
-    samples = None if batch.samples is None else replace(batch.samples, **changed(batch.samples))
-    return replace(batch, **changed(batch), samples=samples)
+    samples = None if batch.samples is None else changed(batch.samples)
+    result: StepBatch = changed(batch)
+    return replace(result, samples=samples)
