@@ -125,4 +125,4 @@ class Feed:
         inputs = np.stack([window.inputs for window in windows])  # (N, B, T)
         targets = np.stack([window.targets for window in windows])
         parts = [torch.from_numpy(array) for array in (*self._distinct(inputs), targets.astype(np.int32, copy=False))]
-        return StepBatch(*((part.pin_memory() for part in parts) if self._device.type == "cuda" else parts))  # type: ignore[arg-type]
+        return StepBatch(*((part.pin_memory() for part in parts) if self._device.type == "cuda" else parts))
