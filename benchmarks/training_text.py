@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import html
 import json
 import random
 import re
@@ -245,30 +246,45 @@ class Grams:
 
 
 def clean_book(document: list[str]) -> list[str]:
-    """A book without Project Gutenberg's frame, tables of contents, footnotes' marks and notes of transcribers."""
+    """An English book without Project Gutenberg's frame, notes of transcribers, page numbers and marks of footnotes."""
+    start = " ".join(document[20:220]).lower().split()
+    if sum(word in ENGLISH for word in start) < 0.1 * len(start):
+        return []
     kept = []
     for row in document:
-        if re.search(r"gutenberg|transcriber|e-?text|ebook|\bISBN\b|distributed proofread", row, re.I):
+        if re.search(r"gutenberg|transcriber|\be-?text|ebook|\bISBN\b|proofread", row, re.I):
             continue
-        row = re.sub(r"\[(?:Illustration|Footnote|Sidenote|Pg|Page)[^\]]*\]?|\[\d+\]|\{\d+\}", " ", row)
-        row = re.sub(r"[_=~|]{1,}|\*(?:\s*\*)+", " ", row).replace("--", " -- ")
+        row = re.sub(r"\[(?:Illustration|Footnote|Sidenote|Pg|Page)[^\]]*\]?|\[[\d*]+\]|\{\d+\}", " ", row)
+        row = re.sub(r"[_=~|^]+|\*(?:\s*\*)*", " ", row).replace("--", " -- ")
         kept.append(" ".join(row.split()))
     return [row for row in kept if is_prose(row)]
 
 
 def clean_tweet(document: list[str]) -> list[str]:
-    """Tweets without their cut-off ends."""
-    rows = (re.sub(r"\S*(?:…|\.\.\.)\s*(?=@|$)", "", row).strip() for row in document)
+    """Tweets without cut-off ends; a tweet and the one that it quotes ("QT @name") are two."""
+    rows = (row for whole in document for row in re.split(r"(?:^|\s)QT @\w+:?", whole))
+    rows = (re.sub(r"\S*(?:…|\.\.\.)\s*(?=@|$)", "", row).strip() for row in rows)
     return [row for row in rows if len(row.split()) >= 5 and sum(map(str.isalpha, row)) > 0.6 * len(row)]
 
 
 def clean_wiki(document: list[str]) -> list[str]:
-    rows = (re.sub(r"\(\s*[;,]?\s*\)|&\w+;|\[\[|\]\]|'{2,}", "", row) for row in document)
-    return [row for row in (" ".join(row.split()) for row in rows) if is_prose(row) and "{{" not in row]
+    """Articles without what their templates left: empty brackets, and sentences with a hole before a comma or stop."""
+    rows = []
+    for row in document:
+        if "{{" in row or "|" in row or not is_prose(row):
+            continue
+        if any(mark in row for mark in ("()", "( ", "(,", "(;", "&", "[[", "''")):
+            row = " ".join(re.sub(r"\(\s*[;,]?\s*\)|&\w+;|\[\[|\]\]|'{2,}", "", row).split())
+        if any(mark in row for mark in (" ,", " .", " ;", " :", " )", "( ", "(,", "(;")) and HOLE.search(row):
+            row = " ".join(part for part in re.split(r"(?<=[.!?]) (?=[A-Z\"'])", row) if not HOLE.search(part))
+        if len(row.split()) >= 4:
+            rows.append(row)
+    return rows
 
 
 def clean_talk(document: list[str]) -> list[str]:
-    rows = (re.sub(r"\\?\[[^\]]{0,40}\\?\]|[*_`\\]", "", row) for row in document)
+    """Transcripts without times and remarks in brackets, and without marks of Markdown."""
+    rows = (re.sub(r"\\?\[[^\]]{0,40}\\?\]|[*_`\\]", "", html.unescape(row)) for row in document)
     return [row for row in (" ".join(row.split()) for row in rows) if len(row.split()) >= 3]
 
 
@@ -277,12 +293,15 @@ def clean_any(document: list[str]) -> list[str]:
 
 
 def is_prose(row: str) -> bool:
-    """Mostly letters, not all of them capitals, and few figures."""
+    """Mostly letters, not all of them capitals, and few figures, by its first 300 characters."""
+    row = row[:300]
     letters = sum(map(str.isalpha, row))
     capitals, figures = sum(map(str.isupper, row)), sum(map(str.isdigit, row))
     return letters > 0.65 * len(row) and capitals < 0.4 * letters and figures < 0.15 * len(row)
 
 
+HOLE = re.compile(r"\s[,.;:)](?:\s|$)|\(\s*[,;]")
+ENGLISH = frozenset(["the", "of", "and", "to", "a", "in", "that", "is", "was", "he", "for", "it", "with", "as", "his"])
 CLEANERS: dict[str, Callable[[list[str]], list[str]]] = {
     "book": clean_book, "tweet": clean_tweet, "wiki": clean_wiki, "talk": clean_talk, "any": clean_any,
 }  # fmt: skip
@@ -337,7 +356,7 @@ def chance(seed: int, *parts: str) -> float:
 
 
 def opening(paragraph: str) -> int:
-    key = re.sub(r"\W+", "", paragraph.lower())[:OPENING]
+    key = re.sub(r"\W+", "", paragraph[: 3 * OPENING].lower())[:OPENING]
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big")
 
 
