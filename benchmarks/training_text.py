@@ -288,6 +288,22 @@ def clean_talk(document: list[str]) -> list[str]:
     return [row for row in (" ".join(row.split()) for row in rows) if len(row.split()) >= 3]
 
 
+def clean_petition(document: list[str]) -> list[str]:
+    """Korean petitions: names are masked with asterisks there, which are left out."""
+    rows = (" ".join(re.sub(r"\*+", "", row).split()) for row in document if row.count("*") < 0.03 * len(row))
+    return [row for row in rows if len(row.split()) >= 4]
+
+
+def clean_decision(document: list[str]) -> list[str]:
+    """Korean court decisions without numbers of sections, references to other decisions and the judges' names."""
+    rows = (re.sub(r"^(?:\[\d+\]|[\d가-하][.)]|\(?[\d가-하]\)|[①-⑳ⓐ-ⓩ])\s*", "", row).strip() for row in document)
+    return [
+        row
+        for row in rows
+        if len(row.split()) >= 8 and is_prose(row) and not row.startswith(("대법원", "대법관", "판사"))
+    ]
+
+
 def clean_any(document: list[str]) -> list[str]:
     return document
 
@@ -303,7 +319,8 @@ def is_prose(row: str) -> bool:
 HOLE = re.compile(r"\s[,.;:)](?:\s|$)|\(\s*[,;]")
 ENGLISH = frozenset(["the", "of", "and", "to", "a", "in", "that", "is", "was", "he", "for", "it", "with", "as", "his"])
 CLEANERS: dict[str, Callable[[list[str]], list[str]]] = {
-    "book": clean_book, "tweet": clean_tweet, "wiki": clean_wiki, "talk": clean_talk, "any": clean_any,
+    "book": clean_book, "tweet": clean_tweet, "wiki": clean_wiki, "talk": clean_talk, "petition": clean_petition,
+    "decision": clean_decision, "any": clean_any,
 }  # fmt: skip
 
 
