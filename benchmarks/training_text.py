@@ -462,12 +462,14 @@ def build_source(
             if share < 1 and chance(seed + 1, source.name, document[0]) >= share:
                 continue
             rows = clean(document)
-            counts.drop("no prose", len(document) - len(rows))
+            counts.drop("no prose", max(0, len(document) - len(rows)))  # a tweet and its quotation are two rows
             if rows:
                 waiting.append(rows)
                 size += len(rows)
             if size >= CHUNK:
                 flush()
+            if most is not None and counts.words >= most:
+                break
         flush()
     return counts
 
