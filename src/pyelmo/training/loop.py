@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pyelmo.config import ModelConfig, to_dict
 from pyelmo.errors import ConfigError, DivergedError, InputError, OutputError
@@ -35,6 +36,7 @@ from pyelmo.training.report import Report, Say
 from pyelmo.training.trainer import Trainer
 
 VALID_WORDS = 300_000  # held-out words that a run validates on; elmo evaluate takes any amount
+RISE = 1.5  # a loss this many times the lowest, and one more, will not come down again
 STOP_EVERY = 10  # steps after which several processes ask each other whether a signal came: asking makes them wait
 
 
@@ -205,6 +207,7 @@ class _Run:
         self.valid, self.settings = valid, settings
         self.config, self.processes = trainer.config, trainer.processes
         self.epoch_words = counts.words + counts.sentences  # an end mark for each sentence
+        self.lowest = math.inf  # loss reported so far
 
     def run(self, feed: Feed, start: checkpoint.Position, stopped: threading.Event) -> Result:
         step, words, position = start.step, start.words, start
@@ -221,16 +224,17 @@ class _Run:
             asked = (step % STOP_EVERY == 0 or self.processes.count == 1) and self.processes.any(stopped.is_set())
             ending = done or asked
             if step % self.config.report_every == 0 or ending:
-                self._check_finite()
+                self._check(means, step)
                 now = time.monotonic()
                 rate = (words - reported[1]) / max(1e-9, now - reported[0])
                 left = max(0.0, seconds / progress * (1 - progress)) if progress else None
                 self.report.step(
-                    step=step, words=words, losses=means.tolist(), rate=rate, lr=self._lr(step, progress), left=left
-                )
+                    step=step, words=words, losses=means.tolist(), norm=float(self.trainer.norm), rate=rate,
+                    lr=self._lr(step, progress), left=left,
+                )  # fmt: skip
                 reported = (now, words)
             if ending or step % self.config.checkpoint_every == 0:
-                self._check_finite()
+                self._check(means, step)
                 checkpoint.save(self.output, self.trainer, position)
             if done:
                 return self._finish(position)
@@ -259,15 +263,19 @@ class _Run:
             lr *= 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         return lr
 
-    def _check_finite(self) -> None:
-        bad = int(self.trainer.bad_step)
+    def _check(self, means: Tensor, step: int) -> None:
+        """Stop a run that has diverged: a loss that is no number, or one that has risen far above the lowest."""
+        bad, loss = int(self.trainer.bad_step), float(means.mean())
+        self.lowest = min(self.lowest, loss)
         if bad:
-            found = checkpoint.latest(self.output)
-            kept = f"the last good checkpoint is {found.name}" if found else "no checkpoint had been written yet"
-            raise DivergedError(
-                f"{self.output}: the loss is not a number since step {bad:,}; stopped, {kept}. Try a lower training.lr "
-                "or training.clip_norm."
-            )
+            what = f"the loss is not a number since step {bad:,}"
+        elif loss > RISE * self.lowest + 1:
+            what = f"the loss rose from {self.lowest:.2f} to {loss:.2f} by step {step:,}"
+        else:
+            return
+        found = checkpoint.latest(self.output)
+        kept = f"the last good checkpoint is {found.name}" if found else "no checkpoint had been written yet"
+        raise DivergedError(f"{self.output}: {what}; stopped, {kept}. Try a lower training.lr or training.clip_norm.")
 
     def _validate(self, position: checkpoint.Position) -> Perplexity | None:
         if not self.valid:

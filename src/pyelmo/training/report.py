@@ -31,12 +31,16 @@ class Report:
                 raise missing_extra("tensorboard", "--tensorboard") from None
             self.board = SummaryWriter(str(folder / "tensorboard"))
 
-    def step(self, *, step: int, words: int, losses: list[float], rate: float, lr: float, left: float | None) -> None:
-        """`rate` in words a second, `left` in seconds."""
+    def step(
+        self, *, step: int, words: int, losses: list[float], norm: float, rate: float, lr: float, left: float | None
+    ) -> None:
+        """`norm` of the gradient before clipping, `rate` in words a second, `left` in seconds."""
         loss = sum(losses) / len(losses)
         parts = [f"step {step:,}", f"words {words:,}", f"loss {loss:.4f}", f"perplexity {_exp(loss):,.1f}"]
         parts += [f"{rate:,.0f} words/s"] + ([f"{_clock(left)} left"] if left is not None else [])
-        self.tell(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
+        self.tell(
+            " | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, norm=norm, rate=rate, lr=lr
+        )
 
     def validation(self, *, step: int, words: int, forward: float, backward: float | None, average: float) -> None:
         directions = f"forward {forward:,.1f}" + ("" if backward is None else f", backward {backward:,.1f}")

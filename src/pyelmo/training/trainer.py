@@ -90,6 +90,7 @@ class Trainer:
         self.negatives = torch.Generator(device=processes.device)
         # The first step whose loss or gradient was not finite; kept on the device so that no step waits for it.
         self.bad_step = torch.zeros((), dtype=torch.long, device=processes.device)
+        self.norm = torch.zeros((), device=processes.device)  # of the last step's gradient, before it was clipped
 
     def step(self, batch: StepBatch, lr: float) -> Tensor:
         """Train on one batch; gives the mean loss of each direction (N,) over all processes.
@@ -193,6 +194,7 @@ class Trainer:
         gradients = [*dense, *(part.gradient for part in rows.values())]
         self.processes.add([*gradients, means])
         norm = clip_gradients(gradients, self.config.clip_norm)
+        self.norm.copy_(norm)
         fine = torch.isfinite(norm) & torch.isfinite(means).all()
         self.bad_step.copy_(torch.where(fine | (self.bad_step > 0), self.bad_step, rates[0].long()))
         self.optimiser.apply(rates, rows)
