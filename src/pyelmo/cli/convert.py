@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pyelmo (config.json, model.safetensors) or allennlp (options.json, weights.hdf5); default: pyelmo",
     )  # fmt: skip
     parser.add_argument(
-        "--precision", choices=("float32", "int8"), default="float32",
-        help="int8: a quarter of the size, for pyelmo's format (default: float32)",
+        "--precision", choices=("float32", "int8", "int4"), default="float32",
+        help="int8: a quarter of the size, int4: a seventh, for pyelmo's format (default: float32)",
     )  # fmt: skip
     parser.add_argument(
         "--vocab-size", type=int, metavar="N",

@@ -314,7 +314,7 @@ class Embedder:
         path: str | Path,
         *,
         format: formats.Written = "pyelmo",
-        precision: Literal["float32", "int8"] | None = None,
+        precision: Literal["float32", "int8", "int4"] | None = None,
         force: bool = False,
     ) -> None:
         """Write the model as a folder that `load` reads; in int8 by default when this embedder computes in it."""

@@ -48,10 +48,10 @@ def write(
 ) -> None:
     """Write a model as a folder; a path that ends in .hdf5 gets AllenNLP's weights, and its options beside it."""
     path = Path(path)
-    if precision not in ("float32", "int8"):
-        raise InputError(f"cannot write precision {precision!r}; known: float32, int8")
-    if precision == "int8" and (format != "pyelmo" or path.suffix in HDF5):
-        raise InputError("only pyelmo's own format holds int8 weights")
+    if precision not in ("float32", "int8", "int4"):
+        raise InputError(f"cannot write precision {precision!r}; known: float32, int8, int4")
+    if precision != "float32" and (format != "pyelmo" or path.suffix in HDF5):
+        raise InputError(f"only pyelmo's own format holds {precision} weights")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":
