@@ -274,7 +274,7 @@ def clean_wiki(document: list[str]) -> list[str]:
         if "{{" in row or "|" in row or not is_prose(row):
             continue
         if any(mark in row for mark in ("()", "( ", "(,", "(;", "&", "[[", "''")):
-            row = " ".join(re.sub(r"\(\s*[;,]?\s*\)|&\w+;|\[\[|\]\]|'{2,}", "", row).split())
+            row = " ".join(re.sub(r"\s?\(\s*[;,]?\s*\)|&\w+;|\[\[|\]\]|'{2,}", "", row).split())
         if any(mark in row for mark in (" ,", " .", " ;", " :", " )", "( ", "(,", "(;")) and HOLE.search(row):
             row = " ".join(part for part in re.split(r"(?<=[.!?]) (?=[A-Z\"'])", row) if not HOLE.search(part))
         if len(row.split()) >= 4:
@@ -417,7 +417,7 @@ def build(config: dict[str, Any], sources: Path, tests: Path, output: Path) -> N
         report["sources"][source.name] = {"genre": source.genre, "licence": source.licence, **vars(counts)}
         print(f"{source.name}: {counts.words:,} words, {counts.documents:,} documents, dropped {counts.dropped}")
         sys.stdout.flush()
-    total = sum(each["words"] for each in report["sources"].values())
+    total = max(1, sum(each["words"] for each in report["sources"].values()))
     for each in report["sources"].values():
         each["share"] = round(each["words"] / total, 4)
     (output / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
