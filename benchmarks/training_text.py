@@ -313,7 +313,7 @@ def is_prose(row: str) -> bool:
     row = row[:300].replace(" ", "")
     letters = sum(map(str.isalpha, row))
     capitals, figures = sum(map(str.isupper, row)), sum(map(str.isdigit, row))
-    return letters > 0.75 * len(row) and capitals < 0.4 * letters and figures < 0.2 * len(row)
+    return letters > 0.7 * len(row) and capitals < 0.4 * letters and figures < 0.2 * len(row)
 
 
 HOLE = re.compile(r"\s[,.;:)](?:\s|$)|\(\s*[,;]")
