@@ -3,6 +3,7 @@
     elmo prepare en-wikinews.train.txt -o corpus --language en
     python benchmarks/speed/pretrain_gpu.py corpus --json results.json
 
+Rows by graphs take the steps as `elmo pretrain` does on one GPU; rows by launches run the same kernels one by one.
 Every row is the real step of `elmo pretrain` (data loading in its thread, character CNN over distinct words, biLSTM,
 sampled softmax of 8,192 over 793,471 words, clipping, optimiser). Words a second count each of the batch's B x T tokens
 once, both directions trained. The plain rows are the reference loops that judge the fast path. The last table trains
@@ -29,9 +30,10 @@ from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.provenance import machine
 from pyelmo.training.feed import Feed, open_stream, type_tables
+from pyelmo.training.graphs import Stepper, stepper
 from pyelmo.training.loop import new_model
 from pyelmo.training.processes import Processes
-from pyelmo.training.recipe import TrainingConfig
+from pyelmo.training.recipe import TrainingConfig, read_recipe
 from pyelmo.training.trainer import Trainer
 
 VOCABULARY = 793_471
@@ -40,46 +42,55 @@ SIZES = {
     "medium": ModelConfig(chars=CharConfig(highways=1), lstm=LstmConfig(cells=2048, projection=256)),
     "small": ModelConfig(chars=CharConfig(highways=1), lstm=LstmConfig(cells=1024, projection=128)),
 }
+BUNDLED = read_recipe("en")
 HERE = Processes(device=torch.device("cuda:0"))
 
 
-def open_trainer(corpus: Corpus, config: ModelConfig, training: TrainingConfig) -> tuple[Trainer, Feed]:
+def open_trainer(
+    corpus: Corpus, config: ModelConfig, training: TrainingConfig, words: int = VOCABULARY, *, graphs: bool = True
+) -> tuple[Stepper, Feed]:
     model = new_model(config, corpus, training.seed)
-    bilm = BiLM(replace(model.bilm.config, softmax=max(VOCABULARY, corpus.vocab_size))).to(HERE.device)
+    bilm = BiLM(replace(model.bilm.config, softmax=max(words, corpus.vocab_size))).to(HERE.device)
     model = Pretrained(bilm, model.lexicon, "random", "random")
     trainer = Trainer(bilm, type_tables(corpus, bilm, model.lexicon, HERE), training, HERE)
-    return trainer, Feed(open_stream(corpus, training, HERE), 2, HERE.device)
+    steps = stepper(trainer) if graphs else Stepper(None, trainer.step)
+    return steps, Feed(open_stream(corpus, training, HERE), 2, HERE.device, steps.prepare)
 
 
 def speed(
-    corpus: Corpus, name: str, batch: int, precision: str, *, plain: bool, steps: int, profile: bool = False
+    corpus: Corpus, name: str, batch: int, precision: str, *, path: str, steps: int, profile: bool = False
 ) -> dict[str, Any]:
-    training = TrainingConfig(batch=batch, precision=precision, optimiser="adagrad", words=10**12, sum_steps=True)
-    trainer, feed = open_trainer(corpus, SIZES[name], training)
+    """One row: `path` is plain (the reference loops), launches (fast kernels one by one) or graphs."""
+    if name == "bundled":
+        model, training, words = BUNDLED.model, replace(BUNDLED.training, words=10**12), corpus.vocab_size
+    else:
+        model, words = SIZES[name], VOCABULARY
+        training = TrainingConfig(batch=batch, precision=precision, optimiser="adagrad", words=10**12, sum_steps=True)
+    taken, feed = open_trainer(corpus, model, training, words, graphs=path == "graphs")
     torch.cuda.reset_peak_memory_stats()
     shares: dict[str, float] = {}
     try:
-        with kernels.plain_only() if plain else torch.enable_grad():
+        with kernels.plain_only() if path == "plain" else torch.enable_grad():
             batches = iter(feed)
-            for _ in range(2 if plain else 8):
-                trainer.step(next(batches)[0], 0.2)
+            for _ in range(2 if path == "plain" else 30):
+                taken.step(next(batches)[0], 0.2 if name != "bundled" else 0.001)
             torch.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(steps):
-                means = trainer.step(next(batches)[0], 0.2)
+                means = taken.step(next(batches)[0], 0.2 if name != "bundled" else 0.001)
             torch.cuda.synchronize()
             spent = (time.perf_counter() - start) / steps
             if profile:
-                shares = where_time_goes(trainer, batches)
+                shares = where_time_goes(taken, batches)
     finally:
         feed.close()
     row = {
-        "model": name, "batch": batch, "path": "plain" if plain else "fast", "precision": precision,
-        "ms_per_step": round(1000 * spent, 1), "words_per_s": round(batch * training.steps / spent),
+        "model": name, "batch": training.batch, "path": path, "precision": precision,
+        "ms_per_step": round(1000 * spent, 2), "words_per_s": round(training.batch * training.steps / spent),
         "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 1), "loss": round(float(means.mean()), 3),
     }  # fmt: skip
     print(row, shares or "", flush=True)
-    del trainer, feed, batches
+    del taken, feed, batches
     gc.collect()
     torch.cuda.empty_cache()
     return {**row, "shares": shares}
@@ -95,13 +106,13 @@ GROUPS = {
 }
 
 
-def where_time_goes(trainer: Trainer, batches: Any) -> dict[str, float]:
+def where_time_goes(taken: Stepper, batches: Any) -> dict[str, float]:
     """Shares of the GPU's time by kind of kernel, over three steps."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         for _ in range(3):
-            trainer.step(next(batches)[0], 0.2)
+            taken.step(next(batches)[0], 0.001)
         torch.cuda.synchronize()
     sums: dict[str, float] = {}
     for event in profiler.key_averages():
@@ -111,17 +122,17 @@ def where_time_goes(trainer: Trainer, batches: Any) -> dict[str, float]:
     return {group: round(value / total, 3) for group, value in sorted(sums.items(), key=lambda item: -item[1])}
 
 
-def loss_curve(corpus: Corpus, *, plain: bool, steps: int = 200) -> list[float]:
+def loss_curve(corpus: Corpus, *, path: str, precision: str = "bf16", steps: int = 200) -> list[float]:
     training = TrainingConfig(
-        batch=256, precision="float32" if plain else "bf16", optimiser="adamw", lr=0.001, clip_norm=1.0, dropout=0.0,
+        batch=256, precision=precision, optimiser="adamw", lr=0.001, clip_norm=1.0, dropout=0.0,
         words=10**12,
     )  # fmt: skip
-    trainer, feed = open_trainer(corpus, SIZES["small"], training)
+    taken, feed = open_trainer(corpus, SIZES["small"], training, graphs=path == "graphs")
     losses = []
     try:
-        with kernels.plain_only() if plain else torch.enable_grad():
+        with kernels.plain_only() if path == "plain" else torch.enable_grad():
             for (batch, _), _ in zip(feed, range(steps), strict=False):
-                losses.append(trainer.step(batch, training.lr).mean())
+                losses.append(taken.step(batch, training.lr).mean())
     finally:
         feed.close()
     return torch.stack(losses).tolist()
@@ -147,12 +158,13 @@ def main() -> None:
     corpus = Corpus.open(args.corpus)
     rate = matmul_rate()
     print(f"matrix products at {rate / 1e12:.0f} TFLOP/s (8192^3, bf16)")
-    rows = [speed(corpus, "original", 2048, "bf16", plain=False, steps=args.steps, profile=True)]
-    rows.append(speed(corpus, "original", 1024, "bf16", plain=False, steps=args.steps))
-    rows.append(speed(corpus, "original", 2048, "float32", plain=True, steps=4))
-    rows.append(speed(corpus, "original", 2048, "bf16", plain=True, steps=6))
-    for name in ("medium", "small"):
-        rows.append(speed(corpus, name, 2048, "bf16", plain=False, steps=args.steps, profile=True))
+    rows = [speed(corpus, "original", 2048, "bf16", path="graphs", steps=args.steps, profile=True)]
+    rows.append(speed(corpus, "original", 1024, "bf16", path="graphs", steps=args.steps))
+    rows.append(speed(corpus, "original", 2048, "float32", path="plain", steps=4))
+    rows.append(speed(corpus, "original", 2048, "bf16", path="plain", steps=6))
+    for name in ("medium", "small", "bundled"):
+        rows.append(speed(corpus, name, 2048, "bf16", path="launches", steps=args.steps))
+        rows.append(speed(corpus, name, 2048, "bf16", path="graphs", steps=5 * args.steps, profile=True))
     fast = rows[0]["words_per_s"]
     ceiling = rate / arithmetic(SIZES["original"], 0.12)
     over_float32, over_bf16 = (fast / row["words_per_s"] for row in rows[2:4])
@@ -160,13 +172,17 @@ def main() -> None:
         f"original, batch 2048: {over_float32:.1f} x the plain loop in float32, {over_bf16:.1f} x in bf16, "
         f"{fast / ceiling:.2f} of the ceiling by arithmetic ({ceiling:,.0f} words/s)"
     )
-    curves = [loss_curve(corpus, plain=plain) for plain in (False, True)]
-    gap = max(abs(a - b) / b for a, b in zip(*curves, strict=True))
-    print(f"seeded loss over {len(curves[0])} steps: fast bf16 ends at {curves[0][-1]:.4f}, plain float32 at "
-          f"{curves[1][-1]:.4f}; largest relative difference {gap:.4f}")  # fmt: skip
+    curves = [
+        loss_curve(corpus, path="graphs"), loss_curve(corpus, path="launches"),
+        loss_curve(corpus, path="plain", precision="float32"),
+    ]  # fmt: skip
+    gaps = [max(abs(a - b) / b for a, b in zip(curves[0], other, strict=True)) for other in curves[1:]]
+    print(f"seeded loss over {len(curves[0])} steps: by graphs in bf16 ends at {curves[0][-1]:.4f}, by launches at "
+          f"{curves[1][-1]:.4f} (largest relative difference {gaps[0]:.6f}), plain in float32 at {curves[2][-1]:.4f} "
+          f"({gaps[1]:.4f})")  # fmt: skip
     if args.json:
         result = {"machine": machine(), "matmul_tflops": rate / 1e12, "rows": rows, "ceiling_words_per_s": ceiling,
-                  "curve_gap": gap, "curves": curves}  # fmt: skip
+                  "curve_gaps": gaps, "curves": curves}  # fmt: skip
         args.json.write_text(json.dumps(result, indent=1) + "\n")
 
 

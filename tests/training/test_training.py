@@ -277,9 +277,9 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(corpus, tm
 
     plain = Trainer._losses
 
-    def poisoned(self, top, types, number):
-        losses, rows = plain(self, top, types, number)
-        return (losses * float("nan") if number == 7 else losses), rows
+    def poisoned(self, top, batch):
+        losses, rows = plain(self, top, batch)
+        return (losses * float("nan") if batch.samples.number == 7 else losses), rows
 
     monkeypatch.setattr(Trainer, "_losses", poisoned)
     with pytest.raises(
@@ -288,6 +288,26 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(corpus, tm
         pretrain(corpus, tmp_path / "run", recipe())
     kept = load_file(checkpoint.latest(tmp_path / "run"))
     assert all(np.isfinite(tensor.numpy()).all() for tensor in kept.values())
+
+
+def test_a_loss_that_rises_far_stops_and_keeps_the_last_checkpoint(corpus, tmp_path, monkeypatch):
+    from pyelmo.training.trainer import Trainer
+
+    plain = Trainer._losses
+
+    def rising(self, top, batch):
+        losses, rows = plain(self, top, batch)
+        return (losses * 3 if batch.samples.number >= 6 else losses), rows
+
+    monkeypatch.setattr(Trainer, "_losses", rising)
+    with pytest.raises(DivergedError, match=r"the loss rose from 3\.\d+ to 1\d\.\d+ by step 8; stopped, .*-000000004"):
+        pretrain(corpus, tmp_path / "run", recipe(report_every=4))
+
+
+def test_the_gradient_norm_is_logged(corpus, tmp_path):
+    pretrain(corpus, tmp_path / "run", recipe())
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert all(row["norm"] > 0 for row in rows if row["kind"] == "train")
 
 
 def test_a_full_disk_keeps_the_checkpoint_before(corpus, tmp_path, monkeypatch):

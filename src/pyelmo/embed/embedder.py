@@ -543,7 +543,7 @@ class Embedder:
         path: str | Path,
         *,
         format: formats.WritableFormat = "pyelmo",
-        precision: Literal["float32", "int8"] | None = None,
+        precision: Literal["float32", "int8", "int4"] | None = None,
         force: bool = False,
     ) -> None:
         """Write the model as a folder, or as AllenNLP's files, that `load` reads.
@@ -551,7 +551,8 @@ class Embedder:
         Args:
             path: The folder to write; a name that ends in .hdf5 gets AllenNLP's weights, with the options beside it.
             format: "pyelmo" or "allennlp".
-            precision: "float32" or "int8" (default: "int8" if this embedder computes in it and the format allows it).
+            precision: "float32", "int8" or "int4" (default: "int8" if this embedder computes in it and the format
+                allows it).
             force: Replace what exists.
 
         Raises:

@@ -2,6 +2,7 @@
 
 config.json has the model's config, the spelling of its boundary and unknown tokens and, if known, its language.
 With int8 weights, a matrix is stored as two tensors (see `quantise`): NAME has the int8 values, NAME.scale the scales.
+With int4 weights, likewise (see `quantise4`), if its rows are whole groups: NAME has two weights per byte (uint8).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyelmo.config import ModelConfig, from_dict, to_dict
 from pyelmo.errors import ConfigError, FormatError, NotFoundError, OutputError
 from pyelmo.files import atomic_path
 from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights, check_shapes, find_vocabulary, read_json
+from pyelmo.kernels.cpu import quantise4
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
 from pyelmo.text.lexicon import Lexicon
@@ -28,7 +30,7 @@ CONFIG, WEIGHTS, VOCABULARY, CHARACTERS = "config.json", "model.safetensors", "v
 VERSION = 1
 SCALE = ".scale"
 
-StoredPrecision = Literal["float32", "int8"]
+StoredPrecision = Literal["float32", "int8", "int4"]
 
 
 def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
@@ -65,18 +67,27 @@ class _WeightFile(Mapping[str, StoredWeight]):
         self.shapes: dict[str, tuple[int, ...]] = {}
         with self._open() as file:
             for name in file.keys():  # noqa: SIM118 -- not a mapping
-                if not name.endswith(SCALE):
-                    self.shapes[name] = tuple(file.get_slice(name).get_shape())
+                if name.endswith(SCALE):
+                    continue
+                stored = file.get_slice(name)
+                shape = tuple(stored.get_shape())
+                self.shapes[name] = (*shape[:-1], 2 * shape[-1]) if stored.get_dtype() == "U8" else shape
 
     def __getitem__(self, name: str) -> StoredWeight:
         # Opened anew each time: a mapping is released with its last tensor, so the whole file is never in memory.
         with self._open() as file:
             tensor: Tensor = file.get_tensor(name)
-            if tensor.dtype != torch.int8:
+            if tensor.dtype not in (torch.int8, torch.uint8):
                 return tensor.float()
             if name + SCALE not in file.keys():  # noqa: SIM118
-                raise FormatError(f"{self.path}: {name!r} is int8, but {name + SCALE!r} is missing")
+                kind = "int8" if tensor.dtype == torch.int8 else "int4"
+                raise FormatError(f"{self.path}: {name!r} is {kind}, but {name + SCALE!r} is missing")
             scales: Tensor = file.get_tensor(name + SCALE)
+        if tensor.dtype == torch.uint8:
+            groups = (*tensor.shape[:-1], 2 * tensor.shape[-1] // quantise4.GROUP)
+            if tuple(scales.shape) != groups or scales.dtype != torch.float16:
+                raise FormatError(f"{self.path}: {name + SCALE!r} does not fit {name!r}")
+            return torch.from_numpy(quantise4.Packed(tensor.numpy(), scales.numpy()).restore())
         if scales.shape != tensor.shape[: scales.dim()] or scales.dtype != torch.float32:
             raise FormatError(f"{self.path}: {name + SCALE!r} does not fit {name!r}")
         return Quantised(tensor.numpy(), scales.numpy())
@@ -132,7 +143,12 @@ def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "floa
     # named_parameters(), not state_dict(): it has a table shared with the softmax only once.
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.bilm.named_parameters():
-        weight = quantised(name, parameter) if precision == "int8" else parameter
+        packable = quantise4.fits(tuple(parameter.shape)) and not name.startswith("chars.convolutions.")
+        if precision == "int4" and packable:
+            packed = quantise4.pack(parameter.detach().float().cpu().numpy())
+            tensors[name], tensors[name + SCALE] = torch.from_numpy(packed.codes), torch.from_numpy(packed.scales)
+            continue
+        weight = parameter if precision == "float32" else quantised(name, parameter)
         if isinstance(weight, Quantised):
             tensors[name], tensors[name + SCALE] = torch.from_numpy(weight.values), torch.from_numpy(weight.scales)
         else:

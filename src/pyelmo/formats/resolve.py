@@ -44,10 +44,10 @@ def write(
 ) -> None:
     """Write a model as a folder; if the path ends in .hdf5, as AllenNLP's weights with the options beside them."""
     path = Path(path)
-    if precision not in ("float32", "int8"):
-        raise InputError(f"precision {precision!r} cannot be written; choose float32 or int8")
-    if precision == "int8" and (format != "pyelmo" or path.suffix in HDF5):
-        raise InputError("int8 weights: only pyelmo's own format can store them; choose that format, or float32")
+    if precision not in ("float32", "int8", "int4"):
+        raise InputError(f"precision {precision!r} cannot be written; choose float32, int8 or int4")
+    if precision != "float32" and (format != "pyelmo" or path.suffix in HDF5):
+        raise InputError(f"{precision} weights: only pyelmo's own format stores them; choose that format, or float32")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from pyelmo.arrays import Int32Array
 from pyelmo.corpus.corpus import Corpus
 from pyelmo.corpus.stream import Stream, StreamBatch
 from pyelmo.model.bilm import BiLM
@@ -46,14 +48,46 @@ def type_tables(corpus: Corpus, bilm: BiLM, lexicon: Lexicon, processes: Process
     return TypeTables(chars, ids if bilm.words is not None else None, ids)
 
 
+def move(batch: StepBatch, device: torch.device) -> StepBatch:
+    """Copy a batch to the device, without its samples."""
+    tensors = (batch.types, batch.inputs, batch.targets)
+    types, inputs, targets = (tensor.to(device, non_blocking=True) for tensor in tensors)
+    return replace(batch, types=types, inputs=inputs, targets=targets)
+
+
+class _Distinct:
+    """np.unique with the inverse, by a table of all word types instead of sorting: it takes a fifth of the time."""
+
+    def __init__(self) -> None:
+        self._index = np.zeros(0, np.int32)
+        self._present = np.zeros(0, np.bool_)
+
+    def __call__(self, ids: Int32Array) -> tuple[Int32Array, Int32Array]:
+        size = int(ids.max()) + 1
+        if size > len(self._index):
+            self._index, self._present = np.zeros(2 * size, np.int32), np.zeros(2 * size, np.bool_)
+        self._present[ids] = True
+        types = np.flatnonzero(self._present).astype(np.int32)
+        self._present[types] = False
+        self._index[types] = np.arange(len(types), dtype=np.int32)
+        return types, self._index[ids]
+
+
 class Feed:
     """An iterator over pairs of a batch on the device and the position of the stream after it.
 
-    A background thread prepares the batches; `close` ends it.
+    A background thread makes the batches and calls `prepare` on each, in the order of the steps; `close` ends it.
     """
 
-    def __init__(self, stream: Stream, directions: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        directions: int,
+        device: torch.device,
+        prepare: Callable[[StepBatch], StepBatch] | None = None,
+    ) -> None:
         self._stream, self._directions, self._device = stream, directions, device
+        self._prepare, self._distinct = prepare, _Distinct()
         self._ready: queue.Queue[tuple[StepBatch, dict[str, Any]] | BaseException] = queue.Queue(AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="pyelmo-feed")
@@ -65,8 +99,7 @@ class Feed:
             if isinstance(item, BaseException):
                 raise item
             batch, state = item
-            tensors = (batch.types, batch.inputs, batch.targets)
-            yield StepBatch(*(tensor.to(self._device, non_blocking=True) for tensor in tensors)), state
+            yield move(batch, self._device), state
 
     def close(self) -> None:
         """End the background thread."""
@@ -76,7 +109,8 @@ class Feed:
     def _run(self) -> None:
         try:
             for batch in self._stream:
-                self._put((self._make(batch), self._stream.state()))
+                made = self._make(batch)
+                self._put((made if self._prepare is None else self._prepare(made), self._stream.state()))
                 if self._stop.is_set():
                     return
         except BaseException as error:
@@ -94,7 +128,9 @@ class Feed:
         windows = [batch.forward, batch.backward][: self._directions]
         inputs = np.stack([window.inputs for window in windows])  # (N, B, T)
         targets = np.stack([window.targets for window in windows])
-        types, index = np.unique(inputs, return_inverse=True)
-        arrays = (types, index.reshape(inputs.shape), targets)
-        tensors = [torch.from_numpy(array.astype(np.int32)) for array in arrays]
-        return StepBatch(*(tensor.pin_memory() if self._device.type == "cuda" else tensor for tensor in tensors))
+        arrays = (*self._distinct(inputs), targets.astype(np.int32, copy=False))
+        tensors = [torch.from_numpy(array) for array in arrays]
+        if self._device.type == "cuda":
+            tensors = [tensor.pin_memory() for tensor in tensors]
+        types, index, target_types = tensors
+        return StepBatch(types, index, target_types)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pyelmo.config import ModelConfig, to_dict
 from pyelmo.corpus.corpus import Corpus
@@ -31,12 +32,14 @@ from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
 from pyelmo.training.evaluate import Document, Perplexity, perplexity
 from pyelmo.training.feed import Feed, open_stream, type_tables
+from pyelmo.training.graphs import Step, stepper
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
 from pyelmo.training.report import Report, Say
 from pyelmo.training.trainer import Trainer
 
 VALID_WORDS = 300_000  # words of the held-out set that a run uses; elmo evaluate uses any number
+RISE = 1.5  # a loss above this many times the lowest one, plus one, means that the run has diverged
 STOP_EVERY = 10  # steps after which several processes share whether a signal came, which costs waiting time
 
 
@@ -120,10 +123,11 @@ def run(
             stream.restore(start.streams)
             report.note(f"resuming from step {start.step:,}", step=start.step)
         valid = valid_documents(corpus)
-        feed = Feed(stream, model.bilm.config.directions, processes.device)
+        steps = stepper(trainer)
+        feed = Feed(stream, model.bilm.config.directions, processes.device, steps.prepare)
         try:
             with _signals() as stopped:
-                return _Run(model, trainer, output, report, valid, settings, corpus.manifest.train).run(
+                return _Run(model, trainer, steps.step, output, report, valid, settings, corpus.manifest.train).run(
                     feed, start, stopped
                 )
         finally:
@@ -200,13 +204,14 @@ class _Run:
     """The objects of a run, and the loop."""
 
     def __init__(
-        self, model: Pretrained, trainer: Trainer, output: Path, report: Report, valid: list[Document],
+        self, model: Pretrained, trainer: Trainer, step: Step, output: Path, report: Report, valid: list[Document],
         settings: dict[str, Any], counts: Any,
     ) -> None:  # fmt: skip
-        self.model, self.trainer, self.output, self.report = model, trainer, output, report
+        self.model, self.trainer, self.step, self.output, self.report = model, trainer, step, output, report
         self.valid, self.settings = valid, settings
         self.config, self.processes = trainer.config, trainer.processes
         self.epoch_words = counts.words + counts.sentences  # one end token for each sentence
+        self.lowest = math.inf  # the lowest loss that was reported
 
     def run(self, feed: Feed, start: checkpoint.RunPosition, stopped: threading.Event) -> TrainingResult:
         """Train until the budget is used up or `stopped` is set."""
@@ -216,7 +221,7 @@ class _Run:
             return self._finish(position)
         for batch, streams in feed:
             progress = self._progress(words, time.monotonic() - began)
-            means = self.trainer.step(batch, self._lr(step, progress))
+            means = self.step(batch, self._lr(step, progress))
             step, words = step + 1, words + self.config.batch * self.config.steps
             seconds = time.monotonic() - began
             done = self._progress(words, seconds) >= 1
@@ -224,16 +229,17 @@ class _Run:
             check_stop = step % STOP_EVERY == 0 or self.processes.count == 1
             ending = done or (check_stop and self.processes.any(stopped.is_set()))
             if step % self.config.report_every == 0 or ending:
-                self._check_finite()
+                self._check(means, step)
                 now = time.monotonic()
                 self.report.step(
-                    step=step, words=words, losses=means.tolist(), lr=self._lr(step, progress),
+                    step=step, words=words, losses=means.tolist(), norm=float(self.trainer.norm),
+                    lr=self._lr(step, progress),
                     rate=(words - reported[1]) / max(1e-9, now - reported[0]),
                     left=max(0.0, seconds / progress * (1 - progress)) if progress else None,
                 )  # fmt: skip
                 reported = (now, words)
             if ending or step % self.config.checkpoint_every == 0:
-                self._check_finite()
+                self._check(means, step)
                 checkpoint.save(self.output, self.trainer, position)
             if done:
                 return self._finish(position)
@@ -263,15 +269,21 @@ class _Run:
             lr *= 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         return lr
 
-    def _check_finite(self) -> None:
-        bad = int(self.trainer.bad_step)
-        if bad:
-            path = checkpoint.latest(self.output)
-            last = f"the last good checkpoint is {path.name}" if path else "no checkpoint had been written"
-            raise DivergedError(
-                f"{self.output}: the loss is NaN or infinite since step {bad:,}; stopped, {last}. Try a lower "
-                "training.lr or training.clip_norm."
-            )
+    def _check(self, means: Tensor, step: int) -> None:
+        """Stop a run that has diverged: the loss is NaN or infinite, or has risen far above the lowest one."""
+        bad_step, loss = int(self.trainer.bad_step), float(means.mean())
+        self.lowest = min(self.lowest, loss)
+        if bad_step:
+            problem = f"the loss is NaN or infinite since step {bad_step:,}"
+        elif loss > RISE * self.lowest + 1:
+            problem = f"the loss rose from {self.lowest:.2f} to {loss:.2f} by step {step:,}"
+        else:
+            return
+        path = checkpoint.latest(self.output)
+        last = f"the last good checkpoint is {path.name}" if path else "no checkpoint had been written"
+        raise DivergedError(
+            f"{self.output}: {problem}; stopped, {last}. Try a lower training.lr or training.clip_norm."
+        )
 
     def _validate(self, position: checkpoint.RunPosition) -> Perplexity | None:
         if not self.valid:

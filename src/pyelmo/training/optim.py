@@ -23,6 +23,7 @@ class RowGradient:
     name: str
     rows: Tensor  # (K,) distinct
     gradient: Tensor  # (K, ...)
+    count: Tensor | None = None  # () how many rows to update, from the first; None for all of them
 
 
 class Optimiser:
@@ -40,58 +41,77 @@ class Optimiser:
                 self.state[f"{name}/first"] = torch.zeros_like(parameter)
                 self.state[f"{name}/second"] = torch.zeros_like(parameter)
 
+    def rates(self, lr: float, number: int) -> Tensor:
+        """Return what changes from step to step (4,): its number and the factors of update, decay and second moment.
+
+        They are a tensor on the device, so that a recorded step can be replayed with other values.
+        """
+        if self.config.optimiser == "adagrad":
+            return torch.tensor([number, -lr, 1.0, 1.0], dtype=torch.float64)
+        step, second = -lr / (1 - BETA1**number), (1 - self.config.beta2**number) ** -0.5
+        return torch.tensor([number, step, 1 - lr * self.config.weight_decay, second], dtype=torch.float64)
+
     @torch.no_grad()
-    def step(self, lr: float, rows: Mapping[str, RowGradient]) -> None:
+    def apply(self, rates: Tensor, rows: Mapping[str, RowGradient]) -> None:
         """Update all parameters that have a gradient, and of the tables in `rows` only these rows."""
-        self.steps += 1
         gradients = {name: parameter.grad for name, parameter in self.parameters.items() if name not in rows}
         dense = {name: gradient for name, gradient in gradients.items() if gradient is not None}
+        _, step, decay, second = rates.float().unbind()
         if dense and self.config.optimiser == "adagrad":
-            self._adagrad(dense, lr)
+            self._adagrad(dense, step)
         elif dense:
-            self._adamw(dense, lr)
+            self._adamw(dense, step, decay, second)
         for name, part in rows.items():
-            self._update_rows(name, part, lr)
+            self._update_rows(name, part, step, second)
 
-    def _adagrad(self, dense: dict[str, Tensor], lr: float) -> None:
+    def _adagrad(self, dense: dict[str, Tensor], step: Tensor) -> None:
         parameters, gradients = [self.parameters[name].data for name in dense], list(dense.values())
         sums = [self.state[f"{name}/sum"] for name in dense]
         torch._foreach_addcmul_(sums, gradients, gradients, 1.0)
-        scales = torch._foreach_sqrt(sums)
-        torch._foreach_addcdiv_(parameters, gradients, scales, -lr)
+        changes = torch._foreach_div(gradients, torch._foreach_sqrt(sums))
+        torch._foreach_mul_(changes, step)
+        torch._foreach_add_(parameters, changes)
 
-    def _adamw(self, dense: dict[str, Tensor], lr: float) -> None:
+    def _adamw(self, dense: dict[str, Tensor], step: Tensor, decay: Tensor, correction: Tensor) -> None:
         parameters, gradients = [self.parameters[name].data for name in dense], list(dense.values())
         first = [self.state[f"{name}/first"] for name in dense]
         second = [self.state[f"{name}/second"] for name in dense]
         beta2 = self.config.beta2
         if self.config.weight_decay:
             matrices = [parameter for parameter in parameters if parameter.dim() > 1]
-            torch._foreach_mul_(matrices, 1 - lr * self.config.weight_decay)
+            torch._foreach_mul_(matrices, decay)
         torch._foreach_lerp_(first, gradients, 1 - BETA1)
         torch._foreach_mul_(second, beta2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - beta2)
         scales = torch._foreach_sqrt(second)
-        torch._foreach_div_(scales, (1 - beta2**self.steps) ** 0.5)
+        torch._foreach_mul_(scales, correction)
         torch._foreach_add_(scales, EPSILON)
-        torch._foreach_addcdiv_(parameters, first, scales, -lr / (1 - BETA1**self.steps))
+        changes = torch._foreach_div(first, scales)
+        torch._foreach_mul_(changes, step)
+        torch._foreach_add_(parameters, changes)
 
-    def _update_rows(self, name: str, part: RowGradient, lr: float) -> None:
+    def _update_rows(self, name: str, part: RowGradient, step: Tensor, correction: Tensor) -> None:
         """Apply the same rule to single rows. Adam's moments of a row do not change while no batch uses it."""
         table, rows, gradient = self.parameters[name].data, part.rows, part.gradient
-        if self.config.optimiser == "adagrad":
+        if self.config.optimiser == "adagrad":  # a row with a zero gradient does not change
             sums = self.state[f"{name}/sum"]
             row_sums = sums[rows].addcmul_(gradient, gradient)
             sums[rows] = row_sums
-            table.index_add_(0, rows, gradient / row_sums.sqrt(), alpha=-lr)
+            table.index_add_(0, rows, gradient / row_sums.sqrt() * step)
             return
         beta2 = self.config.beta2
-        first = self.state[f"{name}/first"][rows].lerp_(gradient, 1 - BETA1)
-        second = self.state[f"{name}/second"][rows].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        before = [self.state[f"{name}/{moment}"][rows] for moment in ("first", "second")]
+        first = before[0].lerp(gradient, 1 - BETA1)
+        second = before[1].mul(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        change = first / (second.sqrt() * correction + EPSILON) * step
+        if part.count is not None:
+            updated = torch.arange(len(rows), device=rows.device) < part.count
+            updated = updated.view(-1, *[1] * (gradient.dim() - 1))
+            first, second = torch.where(updated, first, before[0]), torch.where(updated, second, before[1])
+            change = torch.where(updated, change, 0.0)
         self.state[f"{name}/first"][rows] = first
         self.state[f"{name}/second"][rows] = second
-        scale = second.sqrt_().div_((1 - beta2**self.steps) ** 0.5).add_(EPSILON)
-        table.index_add_(0, rows, first / scale, alpha=-lr / (1 - BETA1**self.steps))
+        table.index_add_(0, rows, change)
 
 
 def clip_gradients(gradients: list[Tensor], limit: float | None) -> Tensor:

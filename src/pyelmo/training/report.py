@@ -34,12 +34,19 @@ class Report:
                 raise missing_extra("tensorboard", "--tensorboard") from None
             self.board = SummaryWriter(str(folder / "tensorboard"))
 
-    def step(self, *, step: int, words: int, losses: list[float], rate: float, lr: float, left: float | None) -> None:
-        """Report the losses of a step; `rate` is in words per second, `left` is the remaining time in seconds."""
+    def step(
+        self, *, step: int, words: int, losses: list[float], norm: float, rate: float, lr: float, left: float | None
+    ) -> None:
+        """Report the losses of a step and the norm of its gradient before clipping.
+
+        `rate` is in words per second, `left` is the remaining time in seconds.
+        """
         loss = sum(losses) / len(losses)
         parts = [f"step {step:,}", f"words {words:,}", f"loss {loss:.4f}", f"perplexity {_exp(loss):,.1f}"]
         parts += [f"{rate:,.0f} words/s"] + ([f"{_clock(left)} left"] if left is not None else [])
-        self.write(" | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, rate=rate, lr=lr)
+        self.write(
+            " | ".join(parts), "train", step=step, words=words, loss=loss, losses=losses, norm=norm, rate=rate, lr=lr
+        )
 
     def validation(self, *, step: int, words: int, forward: float, backward: float | None, average: float) -> None:
         """Report the perplexity on the held-out set."""

@@ -1,12 +1,12 @@
 """One training step: a batch of word types -> losses of both directions -> gradients -> new weights.
 
 N directions, B rows of this process, T time steps, P vector, U distinct word types, M = N * B * T positions, K rows of
-the softmax table that a batch uses.
+the softmax table that a batch uses, S negative samples.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -39,12 +39,26 @@ class TypeTables:
 
 
 @dataclass(frozen=True)
+class Samples:
+    """The negative samples of a step, and the rows of the softmax table that its targets and samples use."""
+
+    number: int  # of the step
+    rows: Tensor  # (K,) distinct; those after the first `count` are padding and are not updated
+    count: Tensor | None  # (), None if no row is padding
+    targets: Tensor  # (M,) index among the K rows
+    negatives: Tensor  # (S,) index among the K rows
+    target_log_expected: Tensor  # (M,)
+    negative_log_expected: Tensor  # (S,)
+
+
+@dataclass(frozen=True)
 class StepBatch:
     """The word types of one step: the distinct ones, and the inputs and targets at each position."""
 
     types: Tensor  # (U,)
     inputs: Tensor  # (N, B, T) index among the U types
     targets: Tensor  # (N, B, T) type ids
+    samples: Samples | None = None  # set if they were drawn before the step
 
 
 class Trainer:
@@ -87,82 +101,106 @@ class Trainer:
         self.negatives = torch.Generator(device=processes.device)
         # The first step whose loss or gradient was not finite; it stays on the device so that no step waits for it.
         self.bad_step = torch.zeros((), dtype=torch.long, device=processes.device)
+        self.norm = torch.zeros((), device=processes.device)  # of the gradient of the last step, before clipping
 
     def step(self, batch: StepBatch, lr: float) -> Tensor:
-        """Train on one batch and return the mean loss of each direction (N,) over all processes."""
+        """Train on one batch and return the mean loss of each direction (N,) over all processes.
+
+        This is the plain reference; `training.graphs` replays the same step faster.
+        """
+        number = self.seed()
+        samples = batch.samples or self.draw(batch.targets, number)
+        rates = self.optimiser.rates(lr, number).to(self.processes.device)
+        means, self.state = self.compute(replace(batch, samples=samples), self.state, rates)
+        self.optimiser.steps = number
+        return means
+
+    def seed(self) -> int:
+        """Seed the random numbers of the next step and return its number."""
         number = self.optimiser.steps + 1
         torch.manual_seed(self.config.seed * SEED_STEP + number * SEED_RANK + self.processes.rank)
         self.bilm.train()
+        return number
+
+    def draw(self, types: Tensor, number: int) -> Samples | None:
+        """Draw the samples of a step. They depend only on its targets (N, B, T) and its number, not on the weights."""
+        if self.config.loss != "sampled":
+            return None
+        assert isinstance(self.bilm.softmax, Softmax)
+        targets = self.tables.targets[types].flatten()
+        words = len(self.bilm.softmax.bias)
+        self.negatives.manual_seed(self.config.seed * SEED_STEP + number)
+        drawn = draw_negatives(words, min(self.config.samples, words - 1), self.negatives)
+        # All processes use the same rows, so that one all-reduce of these rows adds up their gradients.
+        used = touched(self.processes.gather(targets), drawn.ids)
+        own_targets = used.targets[self.processes.rank * len(targets) : (self.processes.rank + 1) * len(targets)]
+        log_expected = drawn.log_expected(targets), drawn.log_expected(drawn.ids)
+        return Samples(number, used.ids, None, own_targets, used.negatives, *log_expected)
+
+    def compute(self, batch: StepBatch, state: State | None, rates: Tensor) -> tuple[Tensor, State]:
+        """Compute losses, gradients and new weights on the device. Nothing is read back, so a graph can hold it."""
         self.bilm.zero_grad(set_to_none=True)
         bf16 = self.config.precision == "bf16"
         with torch.autocast(self.processes.device.type, torch.bfloat16, enabled=bf16):
-            top = self._read(batch)
-            losses, rows = self._losses(top, batch.targets, number)
+            top, state = self._read(batch, state)
+            losses, rows = self._losses(top, batch)
         positions = losses.numel() * self.processes.count
         scale = self.config.steps if self.config.sum_steps else 1
         (losses.sum() * (scale / positions)).backward()
         means = losses.detach().sum((1, 2)) * (len(losses) / positions)
-        self._update(rows, means, lr, number)
-        return means
+        self._update(rows, means, rates)
+        return means, state
 
-    def _read(self, batch: StepBatch) -> Tensor:  # -> (N, B, T, P)
-        """Return the output of the top LSTM layer, and carry the state to the next batch."""
+    def _read(self, batch: StepBatch, state: State | None) -> tuple[Tensor, State]:  # -> (N, B, T, P)
+        """Return the output of the top LSTM layer, and the state that the next batch starts from."""
         with torch.set_grad_enabled(not self.only_softmax):
             chars = None if self.tables.chars is None else self.tables.chars[batch.types].int()
             words = None if self.tables.words is None else self.tables.words[batch.types]
             vectors = self.bilm.encode_words(chars, words)  # (U, P)
             tokens = nn.functional.embedding(batch.inputs, vectors)
-            outputs, state = self.bilm.lstm(tokens, self._start(batch))
-        self.state = state.detach()
-        top: Tensor = outputs[-1]
-        return top
+            outputs, state = self.bilm.lstm(tokens, self._start(batch, state))
+        return outputs[-1], state.detach()
 
-    def _start(self, batch: StepBatch) -> State | None:
+    def _start(self, batch: StepBatch, state: State | None) -> State | None:
         """Return the carried state, reset to zero in rows whose window begins with a sentence.
 
         In embedding, every sentence starts from a zero state, and the model has to learn that case.
         """
-        if self.state is None or not self.config.zero_starts:
-            return self.state
+        if state is None or not self.config.zero_starts:
+            return state
         begins = batch.types[batch.inputs[:, :, 0]] <= END_ID  # (N, B): types 0 and 1 are the boundary tokens
         keep = ~begins[None, :, :, None]
-        return State(self.state.hidden * keep, self.state.cell * keep)
+        return State(state.hidden * keep, state.cell * keep)
 
-    def _losses(self, top: Tensor, types: Tensor, number: int) -> tuple[Tensor, dict[str, RowGradient]]:
+    def _losses(self, top: Tensor, batch: StepBatch) -> tuple[Tensor, dict[str, RowGradient]]:
         """Return the loss of every position (N, B, T), and the leaf tensors of the rows of the softmax table."""
-        softmax = self.bilm.softmax
-        targets = self.tables.targets[types]
-        vectors, flat = top.flatten(0, 2), targets.flatten()
-        if self.config.loss != "sampled":
+        softmax, samples, vectors = self.bilm.softmax, batch.samples, top.flatten(0, 2)
+        if samples is None:
             assert softmax is not None
-            return softmax.nll(vectors, flat).view(targets.shape), {}
+            targets = self.tables.targets[batch.targets]
+            return softmax.nll(vectors, targets.flatten()).view(targets.shape), {}
         assert isinstance(softmax, Softmax)
-        words = len(softmax.bias)
-        self.negatives.manual_seed(self.config.seed * SEED_STEP + number)
-        drawn = draw_negatives(words, min(self.config.samples, words - 1), self.negatives)
-        # All processes use the same rows, so that one all-reduce of these rows adds up their gradients.
-        used = touched(self.processes.gather(flat), drawn.ids)
-        own_targets = used.targets[self.processes.rank * len(flat) : (self.processes.rank + 1) * len(flat)]
-        weight = softmax.weight.detach()[used.ids].requires_grad_()
-        bias = softmax.bias.detach()[used.ids].requires_grad_()
+        weight = softmax.weight.detach()[samples.rows].requires_grad_()
+        bias = softmax.bias.detach()[samples.rows].requires_grad_()
         nll = kernels.fast(sampled_nll, vectors)
         losses = nll(
-            vectors, own_targets, weight, bias, used.negatives, drawn.log_expected(flat), drawn.log_expected(drawn.ids)
-        )
+            vectors, samples.targets, weight, bias, samples.negatives, samples.target_log_expected,
+            samples.negative_log_expected,
+        )  # fmt: skip
         rows = {
-            name: RowGradient(name, used.ids, leaf)
+            name: RowGradient(name, samples.rows, leaf, samples.count)
             for name, leaf in (("softmax.weight", weight), ("softmax.bias", bias))
         }
-        return losses.view(targets.shape), rows
+        return losses.view(batch.inputs.shape), rows
 
-    def _update(self, leaves: dict[str, RowGradient], means: Tensor, lr: float, number: int) -> None:
+    def _update(self, leaves: dict[str, RowGradient], means: Tensor, rates: Tensor) -> None:
         """Add up the gradients and mean losses of all processes, clip the gradients and update the weights."""
         rows = {}
         for name, leaf in leaves.items():
             assert leaf.gradient.grad is not None
             shared = "words.weight" if name == "softmax.weight" and self.bilm.config.softmax_shares_words else None
             if shared is None:
-                rows[name] = RowGradient(name, leaf.rows, leaf.gradient.grad)
+                rows[name] = replace(leaf, gradient=leaf.gradient.grad)
             else:  # as the embedding table, it has a dense gradient already
                 table = self.optimiser.parameters[shared].grad
                 assert table is not None
@@ -171,6 +209,7 @@ class Trainer:
         gradients = [*dense, *(row.gradient for row in rows.values())]
         self.processes.add([*gradients, means])
         norm = clip_gradients(gradients, self.config.clip_norm)
+        self.norm.copy_(norm)
         finite = torch.isfinite(norm) & torch.isfinite(means).all()
-        self.bad_step = torch.where(finite | (self.bad_step > 0), self.bad_step, number)
-        self.optimiser.step(lr, rows)
+        self.bad_step.copy_(torch.where(finite | (self.bad_step > 0), self.bad_step, rates[0].long()))
+        self.optimiser.apply(rates, rows)

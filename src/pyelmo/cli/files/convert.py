@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: pyelmo)",
     )  # fmt: skip
     parser.add_argument(
-        "--precision", choices=("float32", "int8"), default="float32",
-        help="number format of the weights: int8 makes pyelmo's format four times smaller (default: float32)",
+        "--precision", choices=("float32", "int8", "int4"), default="float32",
+        help="number format of pyelmo's weights: int8 is four times, int4 seven times smaller (default: float32)",
     )  # fmt: skip
     parser.add_argument(
         "--vocab-size", type=int, metavar="N",
