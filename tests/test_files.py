@@ -12,6 +12,9 @@ import time
 
 import pytest
 
+from pyelmo import neighbours
+from pyelmo.corpus.corpus import PrepareSettings
+from pyelmo.corpus.prepare import prepare
 from pyelmo.errors import OutputError
 from pyelmo.files import atomic_path, entries, locked, write_text
 
@@ -123,3 +126,24 @@ def test_a_folder_that_cannot_be_written_is_not_locked(tmp_path):
     with locked(tmp_path):
         assert entries(tmp_path) == []
     tmp_path.chmod(0o700)
+
+
+def test_force_replaces_only_folders_that_pyelmo_wrote(tiny, tmp_path):
+    """`--force` on a folder with other files keeps them: of a model, of AllenNLP's files, of a corpus and of an index."""
+    text = tmp_path / "text.txt"
+    text.write_text("A bank account .\nThe river bank .\n")
+    tiny.save(tmp_path / "LM")
+    writers = {
+        "model": lambda path: tiny.save(path, force=True),
+        "allennlp": lambda path: tiny.save(path, format="allennlp", force=True),
+        "corpus": lambda path: prepare(PrepareSettings(inputs=[text], vocab_size=9), path, force=True),
+        "index": lambda path: neighbours.build([text], path, model=str(tmp_path / "LM"), force=True),
+    }
+    for name, write in writers.items():
+        folder = tmp_path / name
+        write(folder)
+        write(folder)
+        (folder / "thesis.txt").write_text("years of work")
+        with pytest.raises(OutputError, match=f"{name}: contains thesis.txt, which pyelmo did not write there"):
+            write(folder)
+        assert (folder / "thesis.txt").read_text() == "years of work"

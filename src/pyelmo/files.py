@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import hashlib
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
@@ -75,6 +76,24 @@ def check_output(path: Path, *, force: bool) -> None:
         raise OutputError(f"{path}: exists already. Pass --force (force=True) to replace it, or choose another name.")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: the parent folder {path.parent} does not exist. Create it first.")
+
+
+def check_replaceable(folder: Path, names: Sequence[str]) -> None:
+    """Refuse to replace a folder that has files of another origin.
+
+    Args:
+        folder: The folder that is about to be replaced; it may be missing.
+        names: The names of the files that pyelmo writes there, with wildcards.
+
+    Raises:
+        OutputError: The folder has another file.
+    """
+    for path in entries(folder) if folder.is_dir() else ():
+        if not any(fnmatch.fnmatch(path.name, name) for name in names):
+            raise OutputError(
+                f"{folder}: contains {path.name}, which pyelmo did not write there, so --force does not replace the "
+                "folder. Choose another name, or move that file."
+            )
 
 
 def write_text(path: str | Path, text: str) -> None:

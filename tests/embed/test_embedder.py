@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -150,3 +153,33 @@ def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
 
     next(embedder.stream(endless()))
     assert len(taken) == 4  # of three tokens each, with boundary tokens
+
+
+def test_a_batch_splits_strings_as_embed_does(tiny):
+    strings, words = tiny.batch(["Hello world.", "A bank"]), tiny.batch([["Hello", "world", "."], ["A", "bank"]])
+    assert torch.equal(strings.index, words.index)
+    assert torch.equal(strings.mask, words.mask)
+    with pytest.raises(InputError, match="sentences is one string"):
+        tiny.batch("Hello world.")
+
+
+def embed_in_child(model, sentences, queue):
+    queue.put([model.embed(sentences), model.embed(sentences, layers="average", pooling="mean")])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_after_the_first_embed_embeds_too(clip_model):
+    """Threads do not survive a fork: a child that waited for them would hang."""
+    model = pyelmo.load(clip_model, threads=2)
+    sentences = [["A", "bank", "account", "."], ["The", "river"]] * 30
+    expected = [model.embed(sentences), model.embed(sentences, layers="average", pooling="mean")]
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=embed_in_child, args=(model, sentences, queue), daemon=True)
+    child.start()
+    try:
+        layers, pooled = queue.get(timeout=120)
+    finally:
+        child.kill()
+    for got, want in zip([*layers, *pooled], [*expected[0], *expected[1]], strict=True):
+        np.testing.assert_array_equal(got, want)

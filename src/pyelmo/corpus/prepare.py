@@ -42,9 +42,10 @@ from pyelmo.corpus.shards import (
     write_shards,
 )
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import write_text
+from pyelmo.files import check_replaceable, write_text
 
 _JOURNAL = "journal.json"
+_FILES = (MANIFEST, "types.txt", "vocab.txt", "counts.bin", "train-*", "valid-*")  # of a corpus
 _log = logging.getLogger(__name__)
 
 
@@ -111,6 +112,7 @@ def _check_output(output: Path, *, force: bool) -> None:
         raise OutputError(f"{output}: exists, but is not a prepared corpus. Choose another folder.")
     if not force:
         raise OutputError(f"{output}: contains a corpus already. Pass --force (force=True) to replace it.")
+    check_replaceable(output, _FILES)
 
 
 def _open_work(work: Path, settings: PrepareSettings, *, force: bool) -> None:

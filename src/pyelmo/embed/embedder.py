@@ -493,23 +493,29 @@ class Embedder:
             document = [sentence for line in document.splitlines() for sentence in split_sentences(line, self.language)]
         return [self.tokenise(sentence, number) for number, sentence in enumerate(document)]
 
-    def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
-        """Return tokenised sentences as the tensors that `BiLM` and `Elmo` take.
+    def batch(self, sentences: Sequence[Sentence]) -> Batch:
+        """Return sentences as the tensors that `BiLM` and `Elmo` take.
 
         Args:
-            sentences: Lists of words.
+            sentences: Strings, which are split into words as in `embed`, or lists of words.
 
         Returns:
             The distinct words as ids, the index of each token (B, T) and the mask (B, T), with boundary tokens, on the
             device of the model.
 
+        Raises:
+            InputError: `sentences` is one string instead of a list, or a word is not a string.
+
         Example:
             >>> import pyelmo
-            >>> batch = pyelmo.load("en").batch([["A", "bank"], ["The", "river", "bank"]])
+            >>> batch = pyelmo.load("en").batch(["A bank", ["The", "river", "bank"]])
             >>> tuple(batch.mask.shape)
             (2, 5)
         """
-        distinct, index, lengths = self.lexicon.batch(sentences)
+        if isinstance(sentences, str):
+            raise InputError("sentences is one string; give a list of them: batch([sentence])")
+        tokenised = [self.tokenise(sentence, number) for number, sentence in enumerate(sentences)]
+        distinct, index, lengths = self.lexicon.batch(tokenised)
         words = self.lexicon.encode(distinct)
         mask = np.arange(index.shape[1]) < lengths[:, None]
         return Batch(
@@ -532,7 +538,7 @@ class Embedder:
             >>> import pyelmo
             >>> model = pyelmo.load("en")
             >>> elmo = model.elmo(dropout=0.0)
-            >>> output = elmo(model.batch([["A", "bank"], ["The", "river", "bank"]]))
+            >>> output = elmo(model.batch(["A bank", "The river bank"]))
             >>> tuple(output.representations[0].shape)
             (2, 3, 768)
         """

@@ -18,8 +18,17 @@ from torch import Tensor
 from pyelmo.arrays import Float32Array
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import ConfigError, FormatError
-from pyelmo.files import atomic_path, write_text
-from pyelmo.formats.pretrained import Pretrained, Weights, build, empty_bilm, find_vocabulary, mismatch, read_json
+from pyelmo.files import atomic_path, check_output, check_replaceable, write_text
+from pyelmo.formats.pretrained import (
+    MODEL_FILES,
+    Pretrained,
+    Weights,
+    build,
+    empty_bilm,
+    find_vocabulary,
+    mismatch,
+    read_json,
+)
 from pyelmo.hdf5 import create_hdf5
 from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
 from pyelmo.text.lexicon import Lexicon
@@ -302,6 +311,8 @@ def _add_shape(shapes: dict[str, tuple[int, ...]], name: str, dataset: Any) -> N
 
 def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:
     """Write a folder with options.json, weights.hdf5 and, if known, vocab.txt."""
+    check_output(folder, force=force)
+    check_replaceable(folder, MODEL_FILES)
     with atomic_path(folder, force=force) as part:
         part.mkdir()
         write_files(model, part / WEIGHTS, part / OPTIONS)

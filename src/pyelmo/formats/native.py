@@ -17,8 +17,16 @@ from torch import Tensor
 
 from pyelmo.config import ModelConfig, from_dict, to_dict
 from pyelmo.errors import ConfigError, FormatError, NotFoundError, OutputError
-from pyelmo.files import atomic_path
-from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights, check_shapes, find_vocabulary, read_json
+from pyelmo.files import atomic_path, check_output, check_replaceable
+from pyelmo.formats.pretrained import (
+    MODEL_FILES,
+    Pretrained,
+    StoredWeight,
+    Weights,
+    check_shapes,
+    find_vocabulary,
+    read_json,
+)
 from pyelmo.kernels.cpu import quantise4
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
@@ -153,6 +161,8 @@ def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "floa
             tensors[name], tensors[name + SCALE] = torch.from_numpy(weight.values), torch.from_numpy(weight.scales)
         else:
             tensors[name] = weight.detach().cpu().contiguous()
+    check_output(folder, force=force)
+    check_replaceable(folder, MODEL_FILES)
     with atomic_path(folder, force=force) as part:
         part.mkdir()
         if (vocab := model.lexicon.vocab) is not None:

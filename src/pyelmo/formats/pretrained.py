@@ -21,6 +21,10 @@ from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 StoredWeight = Tensor | Quantised
+# What a folder of a model may contain, in pyelmo's format or in AllenNLP's: either replaces the other.
+MODEL_FILES = (
+    "config.json", "model.safetensors", "vocab.txt", "characters.json", "options.json", "weights.hdf5",
+)  # fmt: skip
 _RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
 
 

@@ -24,7 +24,7 @@ from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.files.inputs import InputSentence, read
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import atomic_path, check_output
+from pyelmo.files import atomic_path, check_output, check_replaceable
 from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import layout
 from pyelmo.neighbours.search import Index, word_spans
@@ -216,3 +216,4 @@ def _check_output(path: Path, *, force: bool) -> None:
     is_empty = path.is_dir() and not any(path.iterdir())
     if path.exists() and not (path / layout.MANIFEST).is_file() and not is_empty:
         raise OutputError(f"{path}: not an index of neighbours, so --force does not replace it. Choose another name.")
+    check_replaceable(path, layout.FILES)

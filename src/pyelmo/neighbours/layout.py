@@ -20,10 +20,12 @@ from pyelmo import __version__
 from pyelmo.errors import FormatError, NotFoundError
 from pyelmo.files import sha256
 from pyelmo.formats.pretrained import read_json
-from pyelmo.neighbours.vector_index import import_faiss
+from pyelmo.neighbours.vector_index import INDEX, OWNERS, VECTORS, import_faiss
 
 MANIFEST, TEXT, SENTENCES, OCCURRENCES = "manifest.json", "sentences.txt", "sentences.bin", "occurrences.bin"
 FORMAT, VERSION = "pyelmo neighbours", 1
+# What a folder of an index may contain.
+FILES = (MANIFEST, TEXT, SENTENCES, OCCURRENCES, VECTORS, INDEX, OWNERS, "lists-*.faiss")
 SENTENCE = np.dtype([("start", "<i8"), ("bytes", "<i4"), ("file", "<i4"), ("line", "<i8")])
 OCCURRENCE = np.dtype([("sentence", "<i4"), ("start", "<i4"), ("end", "<i4"), ("word", "<u8")])
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from support import make_embedder
 from task_support import run_settings
 
@@ -442,3 +442,14 @@ def test_a_run_trains_on_one_thread_by_default_and_restores_the_number(ner_data,
         assert (set(seen), seen[0], seen[-1], torch.get_num_threads()) == ({1, 2}, 1, 2, 3)
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_model_with_a_weight_that_is_no_number_is_refused(finished, tmp_path):
+    shutil.copytree(finished / "seed-1" / "model", tmp_path / "nan")
+    path = tmp_path / "nan" / "model.safetensors"
+    tensors = load_file(path)
+    name = next(name for name, tensor in tensors.items() if tensor.dtype.is_floating_point)
+    tensors[name].view(-1)[0] = float("nan")
+    save_file(tensors, path)
+    with pytest.raises(FormatError, match=r"holds 1 value.* NaN or infinite"):
+        load(tmp_path / "nan")

@@ -9,6 +9,8 @@ boundary tokens, L layers, D vector, M directions.
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -60,7 +62,9 @@ class CpuEngine:
         ]
         self._projection = self._linear("projection") if config.project else None
         self._layers = [self._lstm(f"lstm.layers.{number}") for number in range(config.lstm.layers)]
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pyelmo") if threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
+        self._start_threads()
+        _engines.add(self)
         del self._fetch
 
     @property
@@ -153,6 +157,10 @@ class CpuEngine:
         encoded: Float32Array = features if self._projection is None else linear(*self._projection, features)
         return encoded
 
+    def _start_threads(self) -> None:
+        threads = self.max_pending
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pyelmo") if threads > 1 else None
+
     def submit(
         self, table: Float32Array, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: PickLayers, dtype: str
     ) -> _CpuBatch:
@@ -219,3 +227,20 @@ def _directions(weight: PackedWeight) -> list[PackedWeight]:
     if isinstance(weight, Quantised):
         return [Quantised(*direction) for direction in zip(weight.values, weight.scales, strict=True)]
     return list(weight)
+
+
+_engines: weakref.WeakSet[CpuEngine] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a forked child: start new threads, because those of the parent do not exist here.
+
+    The threads of OpenMP are gone, too. With one thread torch does not wait for them.
+    """
+    torch.set_num_threads(1)
+    for engine in _engines:
+        engine._start_threads()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_after_fork)

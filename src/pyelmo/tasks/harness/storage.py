@@ -21,7 +21,7 @@ from pyelmo.encoders.registry import identity, open_encoder
 from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
-from pyelmo.formats.pretrained import SkipInit, read_json
+from pyelmo.formats.pretrained import SkipInit, check_finite, read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.task import find_task
@@ -125,6 +125,7 @@ def read_weights(model: TaskModel, path: Path) -> None:
             raise FormatError(
                 f"{path}: the tensor {name!r} is {shape}, expected {tuple(tensor.shape)}. Is it from another model?"
             )
+        check_finite(tensors[name], path, name)
         tensor.copy_(tensors[name])
     for name in tensors:
         if name not in own:
