@@ -32,6 +32,8 @@ from pyelmo.model.bilm import BiLM, Layers
 from pyelmo.model.lstm import State
 from pyelmo.text.characters import Bytes, encode_rows
 
+__all__ = ["Elmo", "ElmoEmbedder", "batch_to_ids"]
+
 PADDING_WORD, UNKNOWN_WORD = "@@PADDING@@", "@@UNKNOWN@@"
 
 
@@ -81,6 +83,9 @@ class Elmo(nn.Module):
         >>> output = elmo(batch_to_ids([["A", "bank", "account"], ["Hello"]]))
         >>> [values.shape for values in output["elmo_representations"]]
         [torch.Size([2, 3, 768]), torch.Size([2, 3, 768])]
+        >>> elmo.get_output_dim()
+        768
+        >>> elmo.reset_states()  # with stateful=True: the next batch starts from a zero state
     """
 
     def __init__(
@@ -124,7 +129,11 @@ class Elmo(nn.Module):
             self._fill_cache(vocab_to_cache)
 
     def get_output_dim(self) -> int:
-        """Return the size D of a vector."""
+        """Return the size of a vector.
+
+        Returns:
+            The number D of values in a mixed vector.
+        """
         return self._elmo.dim
 
     def reset_states(self) -> None:
@@ -211,6 +220,16 @@ class ElmoEmbedder:
         >>> embedder = ElmoEmbedder(weight_file="en")
         >>> embedder.embed_sentence(["A", "bank", "account"]).shape
         (3, 3, 768)
+        >>> [layers.shape for layers in embedder.embed_batch([["A", "bank"], ["Hello"]])]
+        [(3, 2, 768), (3, 1, 768)]
+        >>> [layers.shape for layers in embedder.embed_sentences([["Hello"]], batch_size=32)]
+        [(3, 1, 768)]
+        >>> layers, mask = embedder.batch_to_embeddings([["A", "bank"], ["Hello"]])
+        >>> layers.shape, mask.tolist()
+        (torch.Size([2, 3, 2, 768]), [[True, True], [True, False]])
+        >>> import io, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     embedder.embed_file(io.StringIO("A bank account ."), f"{folder}/vectors.hdf5", "top")
     """
 
     def __init__(
@@ -290,8 +309,8 @@ class ElmoEmbedder:
             sentences: Sentences as lists of words.
             batch_size: The number of sentences in a batch.
 
-        Yields:
-            One array (L, T, D) for each sentence, in their order.
+        Returns:
+            An iterator over one array (L, T, D) for each sentence, in their order.
         """
         group: list[list[str]] = []
         for sentence in sentences:
