@@ -29,6 +29,22 @@ def test_a_mark_may_be_left_out_where_one_word_is_common_or_marked_elsewhere():
     assert occurrences("나는 *배* 를", "배 가 아픈 나는", language="ko") == [("배", 1), ("배", 0)]
 
 
+def test_sentences_are_shown_as_they_were_written(tmp_path):
+    shown = [explore.marked(found) for found in explore.find_occurrences(["the *bank*, it's", "a  Bank"], "en")]
+    assert shown == ["the *bank*, it's", "a  *Bank*"]
+
+
+def test_morphemes_are_shown_by_their_syllables_without_conjoining_jamo(tmp_path):
+    pytest.importorskip("kiwipiepy")
+    found = explore.find_occurrences(["그건 *먹은* 배다.", "시원한 밥을 *먹*었다."], "ko-morph")
+    assert any("\u11ab" in word for word in found[0].words)
+    assert [explore.marked(occurrence) for occurrence in found] == ["그건 *먹*은 배다.", "시원한 밥을 *먹*었다."]
+    explore.write_map(explore.Exploration("x", found, np.eye(2), np.zeros((2, 2)), 1.0), tmp_path / "map.html")
+    page = (tmp_path / "map.html").read_text("utf-8")
+    assert "시원한 밥을 <b>먹</b>었다." in page
+    assert not any("\u1100" <= character <= "\u11ff" for character in page)
+
+
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [

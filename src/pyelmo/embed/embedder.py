@@ -393,7 +393,10 @@ class Embedder:
         return float(vectors[0] @ vectors[1]) / max(lengths[0] * lengths[1], 1e-12)
 
     def _read_marked(self, sentence: Sentence) -> tuple[list[str], list[int]]:
-        return read_marked(sentence, self.language) if isinstance(sentence, str) else (self.tokenise(sentence), [])
+        if not isinstance(sentence, str):
+            return self.tokenise(sentence), []
+        marked = read_marked(sentence, self.language)
+        return marked.words, marked.positions
 
     def predict(self, sentence: Sentence, *, count: int = 10) -> list[Guess]:
         """Return the likeliest words for a gap, by the product of both directions' probabilities.

@@ -49,10 +49,8 @@ class Exploration:
 
 
 def marked(occurrence: WordInContext) -> str:
-    """Return the sentence with asterisks around the word."""
-    words = list(occurrence.words)
-    words[occurrence.position] = f"*{words[occurrence.position]}*"
-    return " ".join(words)
+    """Return the sentence as it was written, with asterisks around the word."""
+    return "*".join(occurrence.written())
 
 
 def find_occurrences(sentences: Sequence[str], language: str) -> list[WordInContext]:
@@ -62,21 +60,24 @@ def find_occurrences(sentences: Sequence[str], language: str) -> list[WordInCont
     sentences have in common.
     """
     split = [read_marked(sentence, language) for sentence in sentences]
-    marked_words = {words[position].casefold() for words, positions in split for position in positions}
-    vocabularies = [{word.casefold() for word in words if any(map(str.isalnum, word))} for words, _ in split]
+    marked_words = {sentence.words[position].casefold() for sentence in split for position in sentence.positions}
+    vocabularies = [{word.casefold() for word in sentence.words if any(map(str.isalnum, word))} for sentence in split]
     common = reduce(set.intersection, vocabularies) if vocabularies else set()
     occurrences = []
-    for (words, positions), vocabulary in zip(split, vocabularies, strict=True):
+    for sentence, vocabulary in zip(split, vocabularies, strict=True):
+        words, positions = sentence.words, sentence.positions
         if not positions:
             candidates = marked_words & vocabulary if marked_words else common
             positions = [position for position, word in enumerate(words) if word.casefold() in candidates]
             if len(positions) != 1:
-                names = ", ".join(words[position] for position in positions[:5]) or "no word is common to all sentences"
+                spans = [sentence.spans[position] for position in positions[:5]]
+                names = ", ".join(sentence.text[span.start : span.end] for span in spans)
                 raise InputError(
-                    f"{' '.join(words)[:60]!r}: the word to compare is not clear ({names}). Mark it with asterisks: "
-                    "*word*"
+                    f"{sentence.text[:60]!r}: the word to compare is not clear "
+                    f"({names or 'no word is common to all sentences'}). Mark it with asterisks: *word*"
                 )
-        occurrences += [WordInContext(words, position) for position in positions]
+        offsets = tuple((span.start, span.end) for span in sentence.spans)
+        occurrences += [WordInContext(words, position, text=sentence.text, offsets=offsets) for position in positions]
     if len(occurrences) < 2:
         raise InputError("there is only one occurrence, and nothing to compare it with. Pass at least two sentences.")
     return occurrences
@@ -122,8 +123,7 @@ def check_ending(path: Path) -> None:
 
 
 def _label(occurrence: WordInContext) -> str:
-    start = max(occurrence.position - _CONTEXT, 0)
-    return " ".join(occurrence.words[start : occurrence.position + _CONTEXT + 1])
+    return "".join(occurrence.written(_CONTEXT))
 
 
 def _map(exploration: Exploration, below: Sequence[str] = ()) -> str:
@@ -141,10 +141,8 @@ def _html(exploration: Exploration) -> str:
     pairs = zip(exploration.occurrences, exploration.cosines.tolist(), strict=True)
     for number, (occurrence, cosines) in enumerate(pairs, 1):
         cells = "".join(f"<td style='background:rgba(27,108,168,{max(c, 0):.2f})'>{c:.2f}</td>" for c in cosines)
-        words, position = occurrence.words, occurrence.position
-        pieces = (words[:position], [words[position]], words[position + 1 :])
-        before, word, after = (escape(" ".join(piece)) for piece in pieces)
-        rows.append(f"<tr><th>{number}</th>{cells}<td class='text'>{before} <b>{word}</b> {after}</td></tr>")
+        before, word, after = map(escape, occurrence.written())
+        rows.append(f"<tr><th>{number}</th>{cells}<td class='text'>{before}<b>{word}</b>{after}</td></tr>")
     head = "".join(f"<th>{number}</th>" for number in range(1, len(rows) + 1))
     return (
         "<!doctype html><html><head><meta charset='utf-8'>"

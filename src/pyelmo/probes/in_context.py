@@ -6,7 +6,7 @@ L layers, N words or pairs of words, D vector.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,27 @@ ROUNDING = 10**-DIGITS  # cosines of float32 vectors that differ by less are equ
 
 @dataclass(frozen=True)
 class WordInContext:
-    """A word in a sentence: `words[position]` is the word, or contains it (a Korean eojeol with its particle)."""
+    """A word in a sentence: `words[position]` is the word, or contains it (a Korean eojeol with its particle).
+
+    `text` is the sentence as it was written, with the character offsets of each word; empty if only words are known.
+    """
 
     words: list[str]
     position: int
+    text: str = field(default="", kw_only=True)
+    offsets: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
+
+    def written(self, context: int | None = None) -> tuple[str, str, str]:
+        """Return the text before the word, the word and the text after it, with at most `context` words a side."""
+        first = 0 if context is None else max(self.position - context, 0)
+        last = len(self.words) - 1 if context is None else min(self.position + context, len(self.words) - 1)
+        if self.offsets:
+            start, end = self.offsets[self.position]
+            begin = 0 if context is None else self.offsets[first][0]
+            stop = len(self.text) if context is None else max(end, self.offsets[last][1])
+            return self.text[begin:start], self.text[start:end], self.text[end:stop]
+        before, after = self.words[first : self.position], self.words[self.position + 1 : last + 1]
+        return "".join(f"{word} " for word in before), self.words[self.position], "".join(f" {word}" for word in after)
 
 
 def vectors_in_context(embed: Encoder, occurrences: Sequence[WordInContext]) -> Iterator[Float32Array]:

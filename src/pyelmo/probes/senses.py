@@ -73,12 +73,12 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
             raise FormatError(f"{where}: expected word, sense and sentence separated by tabs, got {line[:60]!r}")
         word, sense, sentence = columns
         try:
-            words, positions = read_marked(sentence, language)
+            marked = read_marked(sentence, language)
         except InputError as error:
             raise FormatError(f"{where}: {error}") from error
-        if len(positions) != 1:
+        if len(marked.positions) != 1:
             raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
-        occurrences.append(Occurrence(words, positions[0], word, sense))
+        occurrences.append(Occurrence(marked.words, marked.positions[0], word, sense))
         senses[word][sense] += 1
     for word, counts in senses.items():
         if len(counts) < 2 or min(counts.values()) < 2:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pyelmo.errors import InputError
-from pyelmo.text.tokens import split_spans
+from pyelmo.text.tokens import TokenSpan, split_spans
 
 
-def read_marked(sentence: str, language: str) -> tuple[list[str], list[int]]:
-    """Return the words of a sentence, and the positions of those between asterisks."""
+class MarkedSentence(NamedTuple):
+    """A text without its asterisks, its words with their positions in it, and which of the words are marked."""
+
+    text: str
+    spans: list[TokenSpan]
+    positions: list[int]
+
+    @property
+    def words(self) -> list[str]:
+        return [span.word for span in self.spans]
+
+
+def read_marked(sentence: str, language: str) -> MarkedSentence:
+    """Split a sentence into words, and find those between asterisks."""
     plain, *rest = sentence.split("*")
     if len(rest) % 2:
         raise InputError(f"{sentence[:60]!r}: an asterisk has no partner. Put one before and one after the word.")
@@ -21,4 +35,4 @@ def read_marked(sentence: str, language: str) -> tuple[list[str], list[int]]:
     positions = [position for start in starts for position, span in enumerate(spans) if span.start <= start < span.end]
     if len(set(positions)) != len(starts):
         raise InputError(f"{sentence[:60]!r}: no word begins at an asterisk. Mark a whole word, or its beginning.")
-    return [span.word for span in spans], positions
+    return MarkedSentence(plain, spans, positions)

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
 
     encoder = open_encoder(args.model, language=args.language, device=options.choose_device(args.device))
     occurrences = find_occurrences(args.sentences, args.language or encoder.loaded.language or "general")
-    words = ", ".join(dict.fromkeys(occurrence.words[occurrence.position] for occurrence in occurrences))
+    words = ", ".join(dict.fromkeys(occurrence.written()[1] for occurrence in occurrences))
     if layer is not None and layer >= len(encoder.layers):
         last = len(encoder.layers) - 1
         raise InputError(f"--layers {layer}: {encoder.name} has only layers 0 to {last}. Choose one of them")
