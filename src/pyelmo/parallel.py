@@ -1,4 +1,4 @@
-"""Worker processes that exit together with their parent, even if the parent is killed."""
+"""Worker processes that exit with their parent, even if the parent is killed, and locks that survive a fork."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import multiprocessing
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext
+from typing import Any
 
 from pyelmo.errors import PyelmoError
 
@@ -54,3 +56,28 @@ def end_with_stdin() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+_fork_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def fork_safe_lock() -> threading.RLock:
+    """Return a lock that no other thread holds while the process forks, so that it is free in the child."""
+    lock = threading.RLock()
+    _fork_locks.add(lock)
+    return lock
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    _held: list[Any] = []
+
+    def _acquire() -> None:
+        _held[:] = _fork_locks
+        for lock in _held:
+            lock.acquire()
+
+    def _release() -> None:
+        while _held:
+            _held.pop().release()
+
+    os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import copy
 
 import numpy as np
 import pytest
@@ -163,23 +162,38 @@ def test_a_batch_splits_strings_as_embed_does(tiny):
         tiny.batch("Hello world.")
 
 
-def embed_in_child(model, sentences, queue):
-    queue.put([model.embed(sentences), model.embed(sentences, layers="average", pooling="mean")])
+def test_elmo_takes_sentences_as_embed_does(tiny):
+    elmo = tiny.elmo(mixes=2, dropout=0.0)
+    words = [["Hello", "world", "."], ["A", "bank"]]
+    want = elmo(tiny.batch(words))
+    for sentences in (["Hello world.", "A bank"], words):
+        got = elmo(sentences)
+        assert torch.equal(got.mask, want.mask)
+        assert all(map(torch.equal, got.representations, want.representations))
+    assert elmo.bilm is tiny.bilm  # training the module trains the model
+    copied = copy.deepcopy(elmo)
+    assert torch.equal(copied(words).representations[0], want.representations[0])
+    with pytest.raises(InputError, match="sentences is one string"):
+        elmo("Hello world.")
+    with pytest.raises(InputError, match=r"cannot read list; use Embedder\.elmo"):
+        pyelmo.Elmo(tiny.bilm)(["Hello world."])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_after_the_first_embed_embeds_too(clip_model):
-    """Threads do not survive a fork: a child that waited for them would hang."""
-    model = pyelmo.load(clip_model, threads=2)
-    sentences = [["A", "bank", "account", "."], ["The", "river"]] * 30
-    expected = [model.embed(sentences), model.embed(sentences, layers="average", pooling="mean")]
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=embed_in_child, args=(model, sentences, queue), daemon=True)
-    child.start()
-    try:
-        layers, pooled = queue.get(timeout=120)
-    finally:
-        child.kill()
-    for got, want in zip([*layers, *pooled], [*expected[0], *expected[1]], strict=True):
-        np.testing.assert_array_equal(got, want)
+def test_encode_returns_one_matrix(tiny):
+    sentences = ["The bank, yes.", "A river", ""]
+    matrix = tiny.encode(sentences)
+    assert np.array_equal(matrix, np.stack(tiny.embed(sentences, layers="average", pooling="mean")))
+    assert np.array_equal(tiny.encode("A river"), matrix[1])
+    assert tiny.encode([]).shape == (0, 16)
+    lengths = np.linalg.norm(tiny.encode(sentences, normalize_embeddings=True), axis=1)
+    assert lengths == pytest.approx([1, 1, 0], abs=1e-6)
+    assert torch.equal(tiny.encode(sentences, convert_to_tensor=True), torch.from_numpy(matrix))
+    with pytest.raises(InputError, match="needs a pooling"):
+        tiny.encode(sentences, layers="all")
+
+
+def test_a_model_moves_to_a_device(tiny):
+    assert tiny.to("cpu") is tiny
+    with pytest.raises(InputError, match="device 'nowhere' cannot be used"):
+        tiny.to("nowhere")
+    assert tiny.device.type == "cpu"

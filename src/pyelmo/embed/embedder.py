@@ -7,7 +7,6 @@ L layers (the token layer included), T tokens of a sentence, D vector.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from pyelmo.formats import resolve as formats
 from pyelmo.formats.pretrained import Pretrained, Weights
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
+from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.marked import read_marked
 from pyelmo.text.tokens import check_language, split_sentences, split_words
@@ -142,7 +142,7 @@ class Embedder:
         check_precision(precision, self.device)
         self._table: WordTable | None = None
         self._table_versions: list[tuple[int, int]] | None = None  # of the parameters that the table was built from
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def __repr__(self) -> str:
         return (
@@ -153,7 +153,7 @@ class Embedder:
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy, or another process, needs to pack the weights for itself."""
         settings = {name: getattr(self, name) for name in ("language", "precision", "threads", "device")}
-        return {"pretrained": self._with_modules(), **settings}
+        return {"pretrained": self.pretrained, **settings}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -213,6 +213,30 @@ class Embedder:
                     self._table_versions = parameter_versions(self.pretrained.model)
                 self._table = WordTable(engine, self.lexicon)
             return self._table
+
+    def to(self, device: str | torch.device) -> Embedder:
+        """Move the model to a device.
+
+        Args:
+            device: Where to compute: "cpu", "cuda", "cuda:1", ...
+
+        Returns:
+            This embedder.
+
+        Raises:
+            InputError: There is no such device, or the precision cannot be computed on it.
+
+        Example:
+            >>> import pyelmo
+            >>> str(pyelmo.load("en").to("cpu").device)
+            'cpu'
+        """
+        target = usable_device(device)
+        if target != self.device:
+            check_precision(self.precision, target)
+            with self._lock:
+                self.device, self._table = target, None
+        return self
 
     def tokenise(self, sentence: Sentence, number: int = 0) -> list[str]:
         """Split a string into words, or check a list of words.
@@ -340,15 +364,65 @@ class Embedder:
         check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling)
         pick = layer_picker(layers, self.config)
-        if device is not None and usable_device(device) != self.device:
-            self.device, self._table = usable_device(device), None
-            check_precision(self.precision, self.device)
+        if device is not None:
+            self.to(device)
         options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, output=output, dtype=dtype)
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
         tokenised = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
         return stream_vectors(
             self.word_table(), tokenised, options, batch_size=batch_size, window=WINDOW_BYTES // token_bytes
         )
+
+    def encode(
+        self,
+        sentences: Sentence | Iterable[Sentence],
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        *,
+        layers: LayerChoice = "average",
+        pooling: str = "mean",
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        device: str | torch.device | None = None,
+    ) -> Any:
+        """Return one vector per sentence as a matrix, with the argument names of sentence-transformers.
+
+        Args:
+            sentences: One string, or several sentences as in `embed`.
+            batch_size: The largest number of sentences in a batch.
+            show_progress_bar: Show a progress bar on stderr.
+            layers, pooling: As in `embed`.
+            convert_to_tensor: Return a torch tensor instead of a numpy array.
+            normalize_embeddings: Scale each vector to length 1, so that dot products are cosines.
+            device: Move the model to this device first.
+
+        Returns:
+            An array (number of sentences, D), or (D,) for one string. The vector of a sentence without words is zero.
+
+        Raises:
+            InputError: A sentence or an argument cannot be used.
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> model.encode(["A bank account.", "The river."]).shape
+            (2, 768)
+            >>> vector = model.encode("A bank account.", normalize_embeddings=True)
+            >>> round(float(vector @ vector), 3)
+            1.0
+        """
+        if pooling is None or (isinstance(layers, str) and layers == "all"):
+            raise InputError("encode: needs a pooling and one layer or a mix, so that a sentence has one vector")
+        single = isinstance(sentences, str)
+        vectors = self.embed(
+            [sentences] if isinstance(sentences, str) else sentences, layers=layers, pooling=pooling,
+            batch_size=batch_size, device=device, progress=show_progress_bar,
+        )  # fmt: skip
+        matrix = np.stack(vectors) if vectors else np.zeros((0, self.config.dim), np.float32)
+        if normalize_embeddings:
+            matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        result = matrix[0] if single else matrix
+        return torch.from_numpy(result) if convert_to_tensor else result
 
     def similarity(self, first: Sentence, second: Sentence, *, layers: LayerChoice = "top") -> float:
         """Return the cosine of two words in their sentences, or of two sentences.
@@ -535,17 +609,18 @@ class Embedder:
             options: The keyword arguments of `pyelmo.Elmo`.
 
         Returns:
-            A module from a batch to mixed vectors (B, T, D).
+            A module from sentences, or a batch of them, to mixed vectors (B, T, D).
 
         Example:
             >>> import pyelmo
-            >>> model = pyelmo.load("en")
-            >>> elmo = model.elmo(dropout=0.0)
-            >>> output = elmo(model.batch(["A bank", "The river bank"]))
+            >>> elmo = pyelmo.load("en").elmo(dropout=0.0)
+            >>> output = elmo(["A bank", "The river bank"])
             >>> tuple(output.representations[0].shape)
             (2, 3, 768)
         """
-        return Elmo(self.bilm, **options)
+        # An embedder without an engine reads the sentences, so that the module does not keep the packed weights alive.
+        reader = Embedder(self._build_modules(), device=self.device, language=self.language, precision=self.precision)
+        return Elmo(reader.bilm, batch=reader.batch, **options)
 
     def save(
         self,

@@ -35,6 +35,23 @@ class Weights:
         """`stored` may read its values on access. If it is a dict, `take` removes each weight from it."""
         self.config, self.stored, self.where = config, stored, where
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return arrays: torch would send a tensor to another process as a file that closes when the tensor dies."""
+        stored: dict[str, Any] = {}
+        for name, value in self.stored.items():
+            if isinstance(value, Quantised):
+                stored[name] = value
+            else:  # numpy has no bfloat16
+                stored[name] = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+        return {"config": self.config, "stored": stored, "where": self.where}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        stored = {
+            name: value if isinstance(value, Quantised) else torch.from_numpy(value)
+            for name, value in state["stored"].items()
+        }
+        self.__init__(state["config"], stored, state["where"])  # type: ignore[misc]
+
     def __getitem__(self, name: str) -> StoredWeight:
         value = self.stored[name]
         check_finite(torch.from_numpy(value.scales) if isinstance(value, Quantised) else value, self.where, name)

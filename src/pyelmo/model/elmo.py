@@ -7,7 +7,7 @@ B sentences, T tokens, D vector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -79,15 +79,16 @@ class Elmo(nn.Module):
         gamma: The scale of the mixes to start from.
         trainable_mix: Whether the weights and gamma are trained.
         penalty_weight: lambda, the factor of the L2 penalty on the layer weights; see `penalty`.
+        batch: Turns sentences into a batch, as `Embedder.batch` does, so that the module can be called with sentences.
+            `Embedder.elmo` sets it.
 
     Raises:
         InputError: `per_direction` with a model of one direction, or an argument of the mixes is wrong.
 
     Example:
         >>> import pyelmo
-        >>> embedder = pyelmo.load("en")
-        >>> elmo = pyelmo.Elmo(embedder.bilm, mixes=2, dropout=0.0)
-        >>> output = elmo(embedder.batch([["A", "bank", "account"], ["Hello"]]))
+        >>> elmo = pyelmo.load("en").elmo(mixes=2, dropout=0.0)
+        >>> output = elmo(["A bank account", ["Hello"]])
         >>> [values.shape for values in output.representations]
         [torch.Size([2, 3, 768]), torch.Size([2, 3, 768])]
         >>> output.mask
@@ -109,6 +110,7 @@ class Elmo(nn.Module):
         gamma: float = 1.0,
         trainable_mix: bool = True,
         penalty_weight: float = 0.0,
+        batch: Callable[[Sequence[str | Sequence[str]]], Batch] | None = None,
     ) -> None:
         super().__init__()
         if per_direction and not bilm.config.bidirectional:
@@ -116,6 +118,7 @@ class Elmo(nn.Module):
         self.bilm = bilm
         self.trainable = trainable
         self.keep_boundaries = keep_boundaries
+        self.batch = batch
         bilm.requires_grad_(trainable)
         self.mixes = LayerMixes({
             str(number): ScalarMix(
@@ -130,19 +133,29 @@ class Elmo(nn.Module):
         """The size D of a mixed vector."""
         return self.bilm.config.dim
 
-    def forward(self, batch: Batch, state: State | None = None) -> ElmoOutput:
-        """Compute the mixed vectors of a batch.
+    def forward(self, sentences: Batch | Sequence[str | Sequence[str]], state: State | None = None) -> ElmoOutput:
+        """Compute the mixed vectors of sentences.
 
         Args:
-            batch: Tokenised sentences from `Embedder.batch`.
+            sentences: Strings, which are split into words, or lists of words; or a batch from `Embedder.batch`.
             state: The LSTM state to start from; by default zero, so that each sentence is computed by itself.
 
         Returns:
             One tensor (B, T, D) for each mix, 0 after the end of a sentence, and their mask (B, T). T is the length of
             the longest sentence, plus 2 with `keep_boundaries`.
+
+        Raises:
+            InputError: A sentence cannot be used, or the module was made without `batch` and gets sentences.
         """
+        if not isinstance(sentences, Batch):
+            if self.batch is None:
+                raise InputError(
+                    "Elmo: expected a Batch, because this module was made from a biLM alone and cannot read "
+                    f"{type(sentences).__name__}; use Embedder.elmo(...), or pass Embedder.batch(sentences)"
+                )
+            sentences = self.batch(sentences).to(next(self.bilm.parameters()).device)
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
-            layers = self.bilm(batch, state)
+            layers = self.bilm(sentences, state)
         return self.mix(layers)
 
     def mix(self, layers: Layers) -> ElmoOutput:

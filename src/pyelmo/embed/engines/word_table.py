@@ -6,7 +6,6 @@ P size of one direction, N tokens of all sentences with boundary tokens.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -20,6 +19,7 @@ from torch import Tensor
 from pyelmo.arrays import Int32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.files import atomic_path
+from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import WordNumbers
 
@@ -43,7 +43,7 @@ class WordTable:
         self._lexicon = lexicon
         self._numbers = WordNumbers()
         self._vectors: Any = None  # (capacity or more, P)
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def __len__(self) -> int:
         return len(self._numbers)
