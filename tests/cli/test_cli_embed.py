@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import pyelmo
-from pyelmo.cli import main
+from pyelmo.cli import build_parser, main
+from pyelmo.cli.options import choose_model
 from pyelmo.embed.files.store import read_embeddings
 
 
@@ -93,3 +94,13 @@ def test_boundaries_may_be_kept(here, capsys):
 def test_force_replaces(here):
     assert main(["embed", "sentences.txt", "-o", "sentences.npz", "--model", "MODEL", "-q"]) == 0
     assert main(["embed", "sentences.txt", "-o", "sentences.npz", "--model", "MODEL", "-q", "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "model"),
+    [([], "en"), (["--language", "ko"], "ko"), (["--language", "ko-morph"], "ko"), (["--language", "en"], "en")],
+)
+@pytest.mark.parametrize("command", [["embed"], ["neighbours", "build"], ["explore"]])
+def test_without_a_model_the_bundled_one_of_the_language_is_used(command, language, model):
+    args = build_parser().parse_args([*command, "text.txt", "-o", "out", *language])
+    assert choose_model(args) == model

@@ -20,10 +20,17 @@ ENCODER = "a model as for `elmo embed`, a file of static vectors, cove:WEIGHTS+V
 SOFTMAX_MODEL = f"{MODEL}; it must have a softmax"
 
 
-def add_model(parser: argparse.ArgumentParser, text: str = MODEL, *, default: str | None = None) -> None:
-    """Add --model, which is required unless it has a default."""
-    text = f"{text} (default: {default})" if default else text
-    parser.add_argument("--model", "-m", metavar="MODEL", default=default, required=default is None, help=text)
+def add_model(parser: argparse.ArgumentParser, text: str = MODEL) -> None:
+    """Add --model; `choose_model` fills in its default, which follows --language."""
+    text = f"{text} (default: en, or ko with --language ko)"
+    parser.add_argument("--model", "-m", metavar="MODEL", help=text)
+
+
+def choose_model(args: argparse.Namespace) -> str:
+    """Return --model, or the bundled model of --language."""
+    if args.model is not None:
+        return str(args.model)
+    return "ko" if args.language in ("ko", "ko-morph") else "en"
 
 
 def add_model_files(parser: argparse.ArgumentParser) -> None:

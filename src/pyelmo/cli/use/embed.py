@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyelmo.embed.settings import EmbedSettings
 
 HELP = "Embed every sentence of a text and write the vectors to a file."
-EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --model en --layers all"
+EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --layers all"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +83,7 @@ def _settings(args: argparse.Namespace, format: str) -> EmbedSettings:
 
     names = {field.name for field in dataclasses.fields(EmbedSettings)}
     values = {name: value for name, value in vars(args).items() if name in names}
+    values["model"] = options.choose_model(args)
     values["device"] = options.choose_device(args.device, args.precision)
     return EmbedSettings(**{**values, "layers": options.parse_layers(args.layers), "format": format})
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sentences", metavar="SENTENCE", nargs="+",
         help="sentence with the word between asterisks, which are optional if the sentences share only that word",
     )  # fmt: skip
-    options.add_model(parser, options.ENCODER, default="en")
+    options.add_model(parser, options.ENCODER)
     options.add_layers(parser, default="top", choices="top, average or the index of a layer from 0")
     options.add_language(parser)
     options.add_device(parser)
@@ -42,7 +42,9 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.encoders import open_encoder
     from pyelmo.probes.explore import explore, find_occurrences, marked, write_map
 
-    encoder = open_encoder(args.model, language=args.language, device=options.choose_device(args.device))
+    encoder = open_encoder(
+        options.choose_model(args), language=args.language, device=options.choose_device(args.device)
+    )
     occurrences = find_occurrences(args.sentences, args.language or encoder.loaded.language or "general")
     words = ", ".join(dict.fromkeys(occurrence.written()[1] for occurrence in occurrences))
     if layer is not None and layer >= len(encoder.layers):

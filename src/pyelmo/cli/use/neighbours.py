@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyelmo.vectors.static import SimilarWord
 
 HELP = "Find the words that are nearest to a word in its context, with an index of a text."
-EXAMPLE = "elmo neighbours build text.txt -o index --model en --words bank,river"
+EXAMPLE = "elmo neighbours build text.txt -o index --words bank,river"
 QUERY_EXAMPLE = 'elmo neighbours query index "They sat on the *bank* of the river ." -k 3'
 
 
@@ -83,9 +83,9 @@ def _build(args: argparse.Namespace) -> None:
     with tqdm(unit=" lines", disable=args.quiet, file=sys.stderr) as bar:
         bar.total = count(args.inputs)
         index = build(
-            args.inputs, args.output, model=args.model, options=args.options, vocab=args.vocab, words=words,
-            language=args.language, layer=options.parse_layers(args.layers), tokenised=args.tokenised,
-            column=args.column, exact=args.exact, precision=args.precision,
+            args.inputs, args.output, model=options.choose_model(args), options=args.options, vocab=args.vocab,
+            words=words, language=args.language, layer=options.parse_layers(args.layers),
+            tokenised=args.tokenised, column=args.column, exact=args.exact, precision=args.precision,
             device=options.choose_device(args.device, args.precision), threads=args.threads, force=args.force,
             advance=bar.update,
         )  # fmt: skip
