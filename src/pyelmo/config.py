@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from dataclasses import dataclass
@@ -202,12 +203,12 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
         ConfigError: A key is unknown (the message names the most similar one) or missing, or a value is invalid.
     """
     if not isinstance(values, dict):
-        raise ConfigError(f"{where or kind.__name__}: expected a table of settings, got {values!r}")
+        raise ConfigError(f"{where or kind.__name__}: expected a table of settings, got {_shown(values)}")
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
-            raise ConfigError(f"{where}{key}: no such setting. {nearest(key, fields)}")
+            raise ConfigError(f"{where}{str(key)[:80]}: no such setting. {nearest(str(key)[:80], fields)}")
     built = {key: _typed(value, hints[key], f"{where}{key}") for key, value in values.items()}
     missing = [
         name
@@ -229,26 +230,44 @@ def nearest(key: str, known: typing.Iterable[str]) -> str:
 def _typed(value: Any, hint: Any, where: str) -> Any:
     """Check a value against a type hint; convert lists to tuples and integers to floats, as JSON and TOML need it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
     if origin in (typing.Union, types.UnionType):
-        if value in (None, "none") and type(None) in arguments:  # TOML has no null
+        if (value is None or value == "none") and type(None) in arguments:  # TOML has no null
             return None
         hint = next(argument for argument in arguments if argument is not type(None))
         return _typed(value, hint, where)
     if dataclasses.is_dataclass(hint):
         return value if isinstance(value, hint) else from_dict(hint, value, f"{where}.")  # type: ignore[arg-type]
     if origin is Literal:
-        if value in arguments:
+        if any(value == known and type(value) is type(known) for known in arguments):
             return value
-        raise ConfigError(f"{where}: {value!r} is none of {', '.join(map(repr, arguments))}")
-    if origin is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise ConfigError(f"{where}: expected a list, got {value!r}")
-        inner = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-        if len(inner) != len(value):
-            raise ConfigError(f"{where}: expected {len(inner)} values, got {value!r}")
-        return tuple(_typed(item, kind, where) for item, kind in zip(value, inner, strict=True))
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        raise ConfigError(f"{where}: {_shown(value)} is none of {', '.join(map(repr, arguments))}")
+    if origin in (tuple, list):
+        return _typed_items(value, origin, arguments, where)
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: expected a table, got {_shown(value)}")
+        return {key: _typed(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return float(value)
     if isinstance(value, bool) is not (hint is bool) or not isinstance(value, hint):
-        raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r}")
+        raise ConfigError(f"{where}: expected {hint.__name__}, got {_shown(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: {value} is not a finite number")
     return value
+
+
+def _typed_items(value: Any, origin: type, arguments: tuple[Any, ...], where: str) -> Any:
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError(f"{where}: expected a list, got {_shown(value)}")
+    inner = arguments[:1] * len(value) if origin is list or arguments[-1] is Ellipsis else arguments
+    if len(inner) != len(value):
+        raise ConfigError(f"{where}: expected {len(inner)} values, got {_shown(value)}")
+    return origin(_typed(item, kind, where) for item, kind in zip(value, inner, strict=True))
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,4 +1,4 @@
-"""Write files atomically, lock folders, and compute checksums."""
+"""Open regular files, write files atomically, lock folders, and compute checksums."""
 
 from __future__ import annotations
 
@@ -8,16 +8,62 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import overload
+from typing import BinaryIO, overload
 
-from pyelmo.errors import OutputError
+from pyelmo.errors import FormatError, NotFoundError, OutputError
 
 _LOCK = ".lock"
 
 _log = logging.getLogger(__name__)
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file for reading bytes; a pipe, which would wait for a writer, or a device is refused at once.
+
+    Raises:
+        NotFoundError: The file does not exist.
+        FormatError: The path is a folder, a pipe or a device, or the file cannot be read.
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe waits until another process writes to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(f"{path}: not found") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise FormatError(f"{path}: cannot be read: {reason}") from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise FormatError(f"{path}: is {kind}, expected a file")
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raise the errors of `open_regular`, for a file that another library opens by its name."""
+    open_regular(path).close()
+
+
+def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        NotFoundError: The file does not exist.
+        FormatError: It is not a regular file, cannot be read, or has more than `limit` bytes.
+    """
+    with open_regular(path) as file:
+        try:
+            data = file.read(limit + 1)
+        except OSError as error:
+            raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > limit:
+        raise FormatError(f"{path}: has more than {limit:,} bytes, the most that is read of such a file")
+    return data
 
 
 @contextlib.contextmanager

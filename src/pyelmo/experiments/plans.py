@@ -30,8 +30,8 @@ from typing import Any, Literal
 from pyelmo.config import from_dict, nearest, to_dict
 from pyelmo.errors import ConfigError, InputError, NotFoundError, OutputError
 from pyelmo.formats import bundled, resolve
-from pyelmo.formats.pretrained import read_json
-from pyelmo.recipes import read_settings, read_toml, recipe_path
+from pyelmo.parsing import read_json, read_toml
+from pyelmo.recipes import read_settings, recipe_path
 from pyelmo.tasks.harness.settings import TaskRecipe
 from pyelmo.tasks.harness.task import find_task
 

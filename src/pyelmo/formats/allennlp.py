@@ -27,9 +27,9 @@ from pyelmo.formats.pretrained import (
     empty_bilm,
     find_vocabulary,
     mismatch,
-    read_json,
 )
 from pyelmo.hdf5 import create_hdf5
+from pyelmo.parsing import read_json
 from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import ConfigError, FormatError, NotFoundError, UnsafeFileError
-from pyelmo.formats.pretrained import Pretrained, build, read_json
+from pyelmo.formats.pretrained import Pretrained, build
+from pyelmo.parsing import read_json
 from pyelmo.text.characters import Dictionary
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary

@@ -25,10 +25,10 @@ from pyelmo.formats.pretrained import (
     Weights,
     check_shapes,
     find_vocabulary,
-    read_json,
 )
 from pyelmo.kernels.cpu import quantise4
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
+from pyelmo.parsing import read_json
 from pyelmo.text.characters import Alphabet, Bytes, Dictionary, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.tokens import LANGUAGES

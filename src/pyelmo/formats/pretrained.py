@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from pyelmo.config import ModelConfig
-from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.errors import FormatError
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.lexicon import Lexicon
@@ -180,19 +179,6 @@ def check_finite(tensor: Tensor, where: str | Path, name: str) -> None:
                 f"{where}: {name!r} holds {bad} values that are NaN or infinite. The file is damaged, or its training "
                 "diverged: use another checkpoint."
             )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: not found") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise FormatError(f"{path}: not a JSON file ({error})") from error
-    if not isinstance(values, dict):
-        raise FormatError(f"{path}: expected a JSON object, got {type(values).__name__}")
-    return values
 
 
 def find_vocabulary(

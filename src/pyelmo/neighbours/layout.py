@@ -19,8 +19,8 @@ import numpy as np
 from pyelmo import __version__
 from pyelmo.errors import FormatError, NotFoundError
 from pyelmo.files import sha256
-from pyelmo.formats.pretrained import read_json
 from pyelmo.neighbours.vector_index import INDEX, OWNERS, VECTORS, import_faiss
+from pyelmo.parsing import read_json
 
 MANIFEST, TEXT, SENTENCES, OCCURRENCES = "manifest.json", "sentences.txt", "sentences.bin", "occurrences.bin"
 FORMAT, VERSION = "pyelmo neighbours", 1

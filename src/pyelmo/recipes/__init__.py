@@ -7,18 +7,13 @@ recipes/experiment/    many runs from one file
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pyelmo.config import from_dict
 from pyelmo.errors import ConfigError, NotFoundError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from pyelmo.parsing import parse_toml, read_toml
 
 Group = Literal["pretrain", "task", "experiment"]
 RECIPES = Path(__file__).parent
@@ -72,22 +67,14 @@ def read_settings(
         raise ConfigError(f"{path}: {error}") from error
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; raise a ConfigError if it is not valid."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a TOML file ({error})") from error
-
-
 def _set(values: dict[str, Any], change: str, exclusive: Collection[str]) -> None:
     name, equals, text = change.partition("=")
     keys = name.strip().split(".")
     if not equals or not all(keys):
         raise ConfigError(f"--set {change}: write it as section.setting=value, for example training.lr=0.1")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}", "--set")["value"]
+    except ConfigError:
         value = text.strip()  # text needs no quotes on the command line
     if name.strip() in exclusive:
         for other in exclusive:

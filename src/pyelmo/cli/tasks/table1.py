@@ -91,7 +91,7 @@ def _make(chosen: list[RunSet], settings: JobSettings, *, quiet: bool) -> list[F
 
 def _line(finished: FinishedJob, seed: SeedRun | None, output: Path) -> str:
     """Return one line about a finished job: its score and time, or its error."""
-    from pyelmo.formats.pretrained import read_json
+    from pyelmo.parsing import read_json
     from pyelmo.tasks.harness.metrics import main_score
     from pyelmo.tasks.harness.task import find_task
 

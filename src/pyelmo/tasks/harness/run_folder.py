@@ -18,7 +18,7 @@ import numpy as np
 from pyelmo.arrays import Float64Array
 from pyelmo.errors import FormatError, NotFoundError, OutputError
 from pyelmo.files import entries, locked, write_text
-from pyelmo.formats.pretrained import read_json
+from pyelmo.parsing import read_json
 from pyelmo.plots import Shares, share_grid
 from pyelmo.provenance import versions
 from pyelmo.tasks.harness.metrics import main_score

@@ -21,7 +21,8 @@ from pyelmo.encoders.registry import identity, open_encoder
 from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
-from pyelmo.formats.pretrained import SkipInit, check_finite, read_json
+from pyelmo.formats.pretrained import SkipInit, check_finite
+from pyelmo.parsing import read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.task import find_task

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyelmo.errors import FormatError, InputError
-from pyelmo.formats.pretrained import read_json
+from pyelmo.parsing import read_json
 from pyelmo.text.lines import check_published
 from pyelmo.text.tokens import TokenSpan, split_spans, split_words
 
