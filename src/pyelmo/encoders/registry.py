@@ -117,6 +117,13 @@ def open_encoders(
     return encoders
 
 
+def model_language(source: str) -> str | None:
+    """Return the language whose rules split the training text of an encoder, if it is an ELMo model that knows it."""
+    named = _NAMED.fullmatch(source)
+    kind, source = _kind(named[2] if named else source)
+    return resolve.read(source).language if kind == "elmo" else None
+
+
 def _kind(source: str) -> tuple[str, str]:
     if match := _KIND.fullmatch(source):
         return match[1], match[2]

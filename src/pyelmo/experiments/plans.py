@@ -32,7 +32,7 @@ from pyelmo.errors import ConfigError, InputError, NotFoundError, OutputError
 from pyelmo.formats import bundled, resolve
 from pyelmo.parsing import read_json, read_toml
 from pyelmo.recipes import read_settings, recipe_path
-from pyelmo.tasks.harness.settings import TaskRecipe
+from pyelmo.tasks.harness.settings import TaskRecipe, same_recipe
 from pyelmo.tasks.harness.task import find_task
 
 _NAME = re.compile(r"[\w.+-]+")
@@ -251,7 +251,7 @@ def check_existing(run: PlannedRun, output: Path) -> None:
         "data": [part.get("file") for part in facts.get("data", {}).values()] == [Path(name).name for name in run.data],
         "encoder": (facts.get("encoder") is None) == (run.encoder is None),
         "fraction": facts.get("fraction") == run.options.fraction,
-        "recipe": facts.get("recipe") == to_dict(run.recipe),
+        "recipe": same_recipe(facts.get("recipe"), run.recipe),
     }
     if different := [name for name, equal in same.items() if not equal]:
         raise OutputError(

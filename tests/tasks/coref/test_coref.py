@@ -133,9 +133,13 @@ def test_a_long_document_is_cut_to_a_few_sentences_and_their_clusters():
 def test_clusters_of_one_mention_are_scored_on_request(tmp_path):
     path = tmp_path / "one.conll"
     path.write_text("# begin document\n0\tAnn\t(1)\n1\tsat\t_\n2\tshe\t(1)\n3\tit\t(2)\n# end document\n")
-    data = find_task("coref").recipe(data=coref.CorefDataSettings(format="ontogum", singletons=True)).data
+    data = (
+        find_task("coref").recipe(data=coref.CorefDataSettings(language="en", format="ontogum", singletons=True)).data
+    )
     assert coref.read(path, data, False)[0].labels == (((0, 1), (2, 3)), ((3, 4),))
-    assert coref.read(path, coref.CorefDataSettings(format="ontogum"), False)[0].labels == (((0, 1), (2, 3)),)
+    assert coref.read(path, coref.CorefDataSettings(language="en", format="ontogum"), False)[0].labels == (
+        ((0, 1), (2, 3)),
+    )
 
 
 def test_mentions_within_mentions_are_shown_by_brackets_within_brackets():

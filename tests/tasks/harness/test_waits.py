@@ -38,7 +38,7 @@ def test_a_step_of_training_waits_for_nothing(name, tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "autocast", NoCast)
     (tmp_path / "data").write_text(FILES[name])
     task = find_task(name)
-    recipe = read_settings(task.recipe, name, ["elmo.where=both"], group="task")
+    recipe = read_settings(task.recipe, name, ["elmo.where=both", "data.language=en"], group="task")
     examples = task.read(tmp_path / "data", recipe.data, True)
     words = tuple({word for example in examples for text in example.texts for word in text})
     vocabularies = {**task.build_vocabularies(examples), "words": words}

@@ -133,7 +133,7 @@ def test_korean_answers_are_scored_by_characters(tmp_path):
 
 def test_training_truncates_passages_and_evaluation_does_not(tmp_path):
     (tmp_path / "data.json").write_text(squad(), "utf-8")
-    data = qa.QaDataSettings(limit=4)
+    data = qa.QaDataSettings(language="en", limit=4)
     cut, whole = (qa.read(tmp_path / "data.json", data, training) for training in (True, False))
     assert {len(example.words) for example in cut} == {4}
     assert (len(cut), len(whole)) == (16 + 12, 32)  # York lies beyond

@@ -37,6 +37,10 @@ class CorefDataSettings(DataSettings):
     folder: str | None = None  # of the documents in a list, if it is not the folder of the list
     singletons: bool = False  # keep clusters of one mention in the correct answers; the network never predicts them
 
+    @property
+    def words_given(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorefNetworkSettings:

@@ -25,14 +25,14 @@ import torch
 from pyelmo.config import to_dict
 from pyelmo.embed.embedder import Embedder
 from pyelmo.encoders.base import NamedEncoder
-from pyelmo.encoders.registry import identity
+from pyelmo.encoders.registry import identity, model_language
 from pyelmo.errors import InputError
 from pyelmo.files import locked, sha256, write_text
 from pyelmo.tasks.harness.metrics import Score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.run_folder import RESULT, layers_picture, open_run_folder, read_run
-from pyelmo.tasks.harness.settings import TaskRecipe
-from pyelmo.tasks.harness.storage import MODEL, describe_encoder, load_model, open_task_encoder
+from pyelmo.tasks.harness.settings import AUTO, TaskRecipe, resolve_data
+from pyelmo.tasks.harness.storage import MODEL, describe_encoder, encoder_source, load_model, open_task_encoder
 from pyelmo.tasks.harness.task import Example, Task, Vocabularies, all_texts, find_task, read_examples
 from pyelmo.tasks.harness.training_loop import CHECKPOINT, train_model
 from pyelmo.tasks.inputs.embedding_table import build_embedding_table
@@ -115,12 +115,10 @@ def train_run(
     """
     output = Path(output)
     task = find_task(settings.task)
-    if settings.vectors is None:  # new random vectors are always trained
-        recipe = replace(settings.recipe, words=replace(settings.recipe.words, tune=True))
-        settings = replace(settings, recipe=recipe)
+    settings = _decide(settings)
     encoder = open_task_encoder(settings.encoder, device) if settings.encoder else None
     data = _read_data(task, settings)
-    open_run_folder(output, _facts(settings, encoder), origin or {}, force=force)
+    open_run_folder(output, _facts(settings, encoder), settings.recipe, origin or {}, force=force)
     cache = Path(cache_folder) if cache_folder else output.parent / CACHE
     shared = _SharedInputs(
         task, settings, data,
@@ -148,9 +146,22 @@ def train_run(
 
 def fill_cache(settings: RunSettings, cache_folder: str | Path, *, device: str = "cpu", progress: bool = False) -> bool:
     """Embed the texts of a run, unless the cache has them; return False if the run has no frozen encoder."""
+    settings = _decide(settings)
     encoder = open_task_encoder(settings.encoder, device) if settings.encoder else None
     data = _read_data(find_task(settings.task), settings)
     return _cached_layers(settings, encoder, data, Path(cache_folder), "cpu", progress) is not None
+
+
+def _decide(settings: RunSettings) -> RunSettings:
+    """Return the settings with all that depends on the encoder and on the vectors decided, as the run stores them."""
+    recipe = settings.recipe
+    language = None
+    if settings.encoder and recipe.data.language == AUTO:
+        language = model_language(encoder_source(settings.encoder))
+    recipe = replace(recipe, data=resolve_data(recipe.data, language))
+    if settings.vectors is None:  # new random vectors are always trained
+        recipe = replace(recipe, words=replace(recipe.words, tune=True))
+    return replace(settings, recipe=recipe)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from pyelmo.parsing import read_json
 from pyelmo.plots import Shares, share_grid
 from pyelmo.provenance import versions
 from pyelmo.tasks.harness.metrics import main_score
+from pyelmo.tasks.harness.settings import TaskRecipe, same_recipe
 from pyelmo.tasks.harness.task import find_task
 
 RUN, RESULT = "run.json", "result.json"
@@ -79,8 +80,10 @@ def read_run(folder: str | Path) -> TaskRun:
     return TaskRun(folder, facts, sorted(results, key=lambda result: int(result["seed"])))
 
 
-def open_run_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any], *, force: bool) -> None:
-    """Create the folder of a run, or check that the folder belongs to a run with the same facts."""
+def open_run_folder(
+    output: Path, facts: dict[str, Any], recipe: TaskRecipe, origin: dict[str, Any], *, force: bool
+) -> None:
+    """Create the folder of a run, or check that the folder belongs to a run with the same facts and this recipe."""
     path = output / RUN
     if path.is_file() and force:
         _delete_seeds(output)
@@ -90,6 +93,8 @@ def open_run_folder(output: Path, facts: dict[str, Any], origin: dict[str, Any],
     if path.is_file():
         before = json.loads(path.read_text("utf-8"))
         changed = [name for name, value in facts.items() if before.get(name) != value]
+        if "recipe" in changed and same_recipe(before.get("recipe"), recipe):
+            changed.remove("recipe")
         if changed:
             raise OutputError(
                 f"{output}: holds a run with another {' and '.join(changed)}. Choose another folder, or pass --force "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
+from pyelmo.config import from_dict
 from pyelmo.errors import ConfigError
 
 CHOOSE_FORMAT = "Choose the format with --set data.format=..."  # the advice of readers
+AUTO = "auto"  # a setting of the data that the run decides by its encoder or its files, and stores
+NO_MODEL = "en"  # whose rules split raw text if no encoder says otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +65,19 @@ class TrainingSettings:
 class DataSettings:
     """How labelled files are read. A task may add its own settings."""
 
-    language: str = "en"  # whose tokenizer splits raw text
+    language: str = AUTO  # whose rules split raw text; auto: those that split the training text of the encoder, else en
     unseen: Literal["error", "miss"] = "error"  # a label that the training set lacks: an error, or a wrong prediction
 
     def __post_init__(self) -> None:
         from pyelmo.text.tokens import check_language
 
-        check_language(self.language)
+        if self.language != AUTO:
+            check_language(self.language)
+
+    @property
+    def words_given(self) -> bool:
+        """Whether the files hold words as people write them, with a label each, and not raw text."""
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +88,35 @@ class TaskRecipe:
     words: WordSettings = field(default_factory=WordSettings)
     elmo: ElmoSettings = field(default_factory=ElmoSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+Data = TypeVar("Data", bound=DataSettings)
+
+
+def resolve_data(data: Data, model_language: str | None) -> Data:
+    """Replace `auto` by what an encoder decides, given the language of its model.
+
+    Text is split as the encoder's training text was. Files of words are an exception for a model of morphemes: raw text
+    is then split into words as well, and the encoder pools their morphemes.
+    """
+    if data.language != AUTO:
+        return data
+    language = model_language or NO_MODEL
+    return replace(data, language="ko" if language == "ko-morph" and data.words_given else language)
+
+
+def same_recipe(stored: Any, recipe: TaskRecipe) -> bool:
+    """Return whether the recipe of a run.json is this one; what is `auto` here may have any value there.
+
+    A setting that did not exist when the run was made has its default.
+    """
+    try:
+        before = from_dict(type(recipe), stored)
+    except ConfigError:
+        return False
+    data = recipe.data
+    decided = {name: getattr(before.data, name) for name, value in vars(data).items() if value == AUTO}
+    return before == replace(recipe, data=replace(data, **decided))
 
 
 def check_positive(group: str, settings: object, *names: str) -> None:

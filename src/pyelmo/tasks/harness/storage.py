@@ -77,8 +77,12 @@ def load_model(path: str | Path, *, encoder: str | None = None, device: str = "c
 
 
 def open_task_encoder(source: str, device: str) -> NamedEncoder:
-    """Open an encoder. The name of a bundled model means that model, even if a run in this folder has the same name."""
-    return open_encoder(str(bundled.BUNDLED / source) if source in bundled.bundled_names() else source, device=device)
+    return open_encoder(encoder_source(source), device=device)
+
+
+def encoder_source(name: str) -> str:
+    """Return where an encoder is. A bundled model's name means that model, even if a run here has the same name."""
+    return str(bundled.BUNDLED / name) if name in bundled.bundled_names() else name
 
 
 def describe_encoder(source: str, encoder: NamedEncoder) -> dict[str, Any]:

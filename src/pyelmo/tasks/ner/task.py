@@ -32,6 +32,10 @@ class NerDataSettings(DataSettings):
     label: int = -1
     comment: str | None = None  # lines that begin with this text are skipped
 
+    @property
+    def words_given(self) -> bool:
+        return self.format != "klue"
+
 
 @dataclass(frozen=True, kw_only=True)
 class NerNetworkSettings:

@@ -24,6 +24,10 @@ class SentimentDataSettings(DataSettings):
     phrases: bool = False  # SST: train on the phrases of each sentence, too
     tokenised: bool = False  # NSMC: the text is already split into words, with spaces between
 
+    @property
+    def words_given(self) -> bool:
+        return self.format == "sst"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SentimentNetworkSettings:

@@ -40,6 +40,10 @@ class SrlDataSettings(DataSettings):
     format: Literal["propbank", "conll2012", "conll2005"] = "propbank"
     unseen: Literal["error", "miss"] = "miss"  # test sets have rare roles that the training data lacks
 
+    @property
+    def words_given(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class SrlNetworkSettings:
