@@ -147,3 +147,40 @@ def test_force_replaces_only_folders_that_pyelmo_wrote(tiny, tmp_path):
         with pytest.raises(OutputError, match=f"{name}: contains thesis.txt, which pyelmo did not write there"):
             write(folder)
         assert (folder / "thesis.txt").read_text() == "years of work"
+
+
+KILLED = (
+    "import os, sys; from pathlib import Path; from pyelmo.files import atomic_path\n"
+    "if sys.argv[2] == 'replacing':\n"
+    "    rename = os.replace\n"
+    "    os.replace = lambda old, new: (rename(old, new), os._exit(9)) if 'old-' in str(new) else rename(old, new)\n"
+    "with atomic_path(sys.argv[1]) as part:\n"
+    "    part.mkdir(); (part / 'half').write_text('half')\n"
+    "    if sys.argv[2] == 'writing': os._exit(9)"
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no locks")
+@pytest.mark.parametrize("moment", ["writing", "replacing"])
+def test_the_next_write_removes_what_a_killed_one_left(tmp_path, moment):
+    folder, other = tmp_path / "model", tmp_path / ".model.v2.abcdefgh.part"
+    folder.mkdir()
+    (folder / "old").write_text("old")
+    other.mkdir()  # of another output, `model.v2`
+    assert subprocess.run([sys.executable, "-c", KILLED, str(folder), moment]).returncode == 9
+    assert len(list(tmp_path.glob(".model.????????.part"))) == 1
+    with pytest.raises(OutputError, match="exists already"), atomic_path(folder, force=False):
+        raise AssertionError("the block must not run")
+    assert (folder / "old").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == [".model.v2.abcdefgh.part", "model"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no locks")
+def test_the_temporary_folder_of_a_living_process_stays(tmp_path):
+    path = tmp_path / "a.txt"
+    with atomic_path(path) as part:
+        part.write_text("first")
+        write_text(path, "second")
+        assert part.read_text() == "first"
+    assert path.read_text() == "first"
+    assert os.listdir(tmp_path) == ["a.txt"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import hashlib
 import logging
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +18,11 @@ from typing import BinaryIO, overload
 
 from pyelmo.errors import FormatError, NotFoundError, OutputError
 
+if sys.platform != "win32":
+    import fcntl
+
 _LOCK = ".lock"
+_PART = ".part"  # the end of the names of temporary folders; the random characters before it are 8
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +76,8 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
 def atomic_path(path: str | os.PathLike[str], *, force: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` at the end of the block, or remove it after an error.
 
-    A killed process leaves the old file or no file, never an incomplete one. The block may create a file or a folder.
+    A killed process leaves the old file or no file, never an incomplete one, and a temporary folder, which the next
+    write to the same path removes. The block may create a file or a folder.
 
     Args:
         path: The file or folder to write.
@@ -80,15 +87,15 @@ def atomic_path(path: str | os.PathLike[str], *, force: bool = True) -> Iterator
         OutputError: The path cannot be written, or exists and `force` is False.
     """
     path = Path(path)
+    remove_leftovers(path)
     check_output(path, force=force)
     try:
-        # Only the start of the name, because a longer name could exceed the limit of the file system (255 bytes).
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent))
+        temporary, held = _new_temporary(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from error
     try:
         part = temporary / path.name
-        backup = temporary / f"old-{path.name[:40]}"
+        backup = temporary / _backup_name(path)
         yield part
         _sync(part)
         # Check again, because `path` may have been created while the block ran.
@@ -110,6 +117,94 @@ def atomic_path(path: str | os.PathLike[str], *, force: bool = True) -> Iterator
         raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def _prefix(path: Path) -> str:
+    """Return how the names of temporary folders begin: a longer name could exceed 255 bytes, a file system's limit."""
+    return f".{path.name[:40]}."
+
+
+def _backup_name(path: Path) -> str:
+    return f"old-{path.name[:40]}"
+
+
+def _new_temporary(path: Path) -> tuple[Path, int | None]:
+    """Create a temporary folder beside `path` and lock it; return it with the open descriptor of the lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=_PART, dir=path.parent))
+        try:
+            return folder, _hold(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # between the two calls, another process took it for a leftover
+
+
+def _hold(folder: Path) -> int | None:
+    """Lock a folder until the returned descriptor is closed or the process dies; None where folders have no locks.
+
+    Raises:
+        BlockingIOError: Another process holds the lock.
+        FileNotFoundError: The folder does not exist, or no longer.
+    """
+    if sys.platform == "win32":
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.stat(folder)
+    except (BlockingIOError, FileNotFoundError):
+        os.close(descriptor)
+        raise
+    except OSError as error:  # a file system without locks must not stop the work
+        _log.debug("%s: works without a lock (%s)", folder, error)
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary folders of processes that were killed while they wrote `path`.
+
+    A folder that a living process holds stays. An old folder that a killed process had already moved away, and not yet
+    replaced, is moved back.
+    """
+    if not path.parent.is_dir():
+        return
+    prefix = _prefix(path)
+    with os.scandir(path.parent) as scan:
+        names = [entry.name for entry in scan if entry.name.startswith(prefix) and entry.name.endswith(_PART)]
+    for folder in [path.parent / name for name in names if len(name) == len(prefix) + 8 + len(_PART)]:
+        try:
+            held = _hold(folder)
+        except OSError:
+            continue
+        if held is None:
+            continue
+        try:
+            if {entry.name for entry in folder.iterdir()} <= {path.name, _backup_name(path)}:
+                backup = folder / _backup_name(path)
+                if backup.exists() and not path.exists():
+                    os.replace(backup, path)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError as error:
+            _log.debug("%s: is left (%s)", folder, error)
+        finally:
+            os.close(held)
+
+
+def allocate(file: BinaryIO, size: int) -> None:
+    """Reserve the space of a file that is about to be written, so that a full disk is an error before the work.
+
+    Raises:
+        OSError: There is not enough space.
+    """
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):  # a file system that cannot reserve
+                raise
 
 
 def check_output(path: Path, *, force: bool) -> None:
@@ -149,19 +244,23 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, beside: bool = False) -> Iterator[None]:
     """Lock a folder for this process until the block ends or the process dies, however that happens.
 
     The lock is the file `.lock` inside the folder: the parent may be read-only (the folder is a mounted volume), and
     all paths of the folder lead to the same file. The file is removed at the end of the block. A killed process leaves
     it behind unlocked; use `entries` wherever a folder's content matters.
 
+    Args:
+        folder: The folder.
+        beside: Whether the file is beside the folder, for a folder that does not exist yet or is replaced as a whole.
+
     Raises:
         OutputError: Another process holds the lock.
     """
     from filelock import FileLock, Timeout
 
-    path = folder / _LOCK
+    path = folder.with_name(f".{folder.name}{_LOCK}") if beside else folder / _LOCK
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)

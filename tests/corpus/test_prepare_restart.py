@@ -15,7 +15,7 @@ import pytest
 
 from pyelmo.corpus import chunks, encoding
 from pyelmo.corpus.corpus import Corpus, PrepareSettings
-from pyelmo.corpus.prepare import prepare
+from pyelmo.corpus.prepare import differences, prepare
 from pyelmo.errors import OutputError, PyelmoError
 
 SMALL_CHUNKS = 3000
@@ -48,7 +48,7 @@ SCRIPT = """
 import sys
 from pyelmo.corpus import chunks
 from pyelmo.corpus.corpus import PrepareSettings
-from pyelmo.corpus.prepare import prepare
+from pyelmo.corpus.prepare import differences, prepare
 if __name__ == "__main__":
     chunks.CHUNK_CHARACTERS = {chunk}
     prepare(PrepareSettings(inputs=[sys.argv[1]], language="en"), sys.argv[2], workers=int(sys.argv[3]))
@@ -159,7 +159,7 @@ FULL_DISK = """
 import resource, sys
 from pyelmo.errors import OutputError
 from pyelmo.corpus.corpus import PrepareSettings
-from pyelmo.corpus.prepare import prepare
+from pyelmo.corpus.prepare import differences, prepare
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
     try:
@@ -193,3 +193,68 @@ def test_a_worker_that_dies_is_one_clear_error(text: Path, tmp_path: Path, monke
 
 def _die() -> None:
     raise SystemExit(1)
+
+
+HELD = """
+import sys, time
+from pathlib import Path
+from pyelmo.files import locked
+with locked(Path(sys.argv[1]), beside=True):
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_prepare_of_the_same_corpus_is_refused_until_the_first_ends(text: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HELD, str(tmp_path / "out")], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(OutputError, match="is locked by another process"):
+            prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
+        other.kill()
+    prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["out", text.name]
+
+
+def test_what_a_run_killed_while_replacing_left_is_removed_or_moved_back(text: Path, tmp_path: Path) -> None:
+    settings = PrepareSettings(inputs=[text], language="en")
+    prepare(settings, tmp_path / "out")
+    for output_remains in (True, False):
+        if output_remains:
+            (tmp_path / ".out.old").mkdir()
+        else:
+            (tmp_path / "out").rename(tmp_path / ".out.old")
+        with pytest.raises(OutputError, match="contains a corpus already"):
+            prepare(settings, tmp_path / "out")
+            prepare(settings, tmp_path / "out")
+        assert sorted(os.listdir(tmp_path)) == ["out", text.name]
+
+
+def test_text_that_changed_after_a_kill_before_the_last_rename_is_prepared_again(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace(source: Path, target: Path) -> None:
+        if Path(source).name.endswith(".preparing"):
+            raise StoppedError
+        os.rename(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(StoppedError):
+        patch.setattr(os, "replace", replace)
+        prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out")
+    text.write_text("Entirely new text.")
+    assert prepare(PrepareSettings(inputs=[text], language="en"), tmp_path / "out").train.words == 4
+
+
+def test_a_corpus_knows_its_text(text: Path, tmp_path: Path) -> None:
+    settings = PrepareSettings(inputs=[text], language="en")
+    manifest = prepare(settings, tmp_path / "out")
+    assert [(file.name, file.bytes) for file in manifest.sources] == [(str(text), text.stat().st_size)]
+    assert differences(manifest, settings) == []
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(text.read_bytes())
+    assert differences(manifest, PrepareSettings(inputs=[copy], language="en")) == []
+    copy.write_text("Other text.")
+    other = PrepareSettings(inputs=[copy], language="ko")
+    assert differences(manifest, other) == [f"its text is {text}, not {copy}", "language was en, is now ko"]
+    text.write_text("Other text.")
+    assert differences(manifest, settings) == [f"{text} has changed since"]

@@ -103,6 +103,15 @@ class SplitCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A text file that a corpus was prepared from; standard input is not listed."""
+
+    name: str
+    bytes: int
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """The content of a prepared corpus and the settings it was made with."""
 
@@ -113,6 +122,7 @@ class Manifest:
     valid: SplitCounts
     settings: PrepareSettings
     files: tuple[CorpusFile, ...]
+    sources: tuple[SourceFile, ...] = ()  # missing in a corpus of an earlier version
 
 
 class Corpus:
@@ -126,6 +136,8 @@ class Corpus:
     def open(cls, folder: str | Path) -> Corpus:
         folder = Path(folder)
         path = folder / MANIFEST
+        if not folder.exists():
+            raise NotFoundError(f"{folder}: not found. Name a corpus that elmo prepare wrote.")
         if not path.is_file():
             raise NotFoundError(f"{folder}: not a prepared corpus ({MANIFEST} is missing). Make one with elmo prepare.")
         manifest = read_manifest(path)

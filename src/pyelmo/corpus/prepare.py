@@ -4,7 +4,7 @@
 
 The text is read and split only once. All files are written to a working folder beside DIR, which is renamed to DIR at
 the end. If the run is killed and started again, it keeps every finished chunk. The result does not depend on the number
-of worker processes.
+of worker processes. The manifest stores the name, size and checksum of every text file.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from pyelmo.config import to_dict
 from pyelmo.corpus.chunks import Chunk, ChunkSettings, SeenLines, cut_chunks
 from pyelmo.corpus.corpus import (
     MANIFEST,
     VERSION,
     Manifest,
     PrepareSettings,
+    SourceFile,
     SplitCounts,
     read_manifest,
     settings_to_json,
@@ -34,6 +37,7 @@ from pyelmo.corpus.reading import TextReader
 from pyelmo.corpus.shards import (
     CorpusFile,
     TypeTable,
+    checksum,
     count_file,
     count_types,
     order_types,
@@ -42,10 +46,10 @@ from pyelmo.corpus.shards import (
     write_shards,
 )
 from pyelmo.errors import InputError, OutputError
-from pyelmo.files import check_replaceable, write_text
+from pyelmo.files import check_output, check_replaceable, locked, write_text
 
 _JOURNAL = "journal.json"
-_FILES = (MANIFEST, "types.txt", "vocab.txt", "counts.bin", "train-*", "valid-*")  # of a corpus
+_FILES = (MANIFEST, "types.txt", "vocab.txt", "counts.bin", "train-*", "valid-*", _JOURNAL)  # of a corpus
 _log = logging.getLogger(__name__)
 
 
@@ -87,25 +91,60 @@ def prepare(
     output = Path(output)
     if workers < 1:
         raise InputError(f"workers is {workers}; it must be at least 1")
-    _check_output(output, force=force)
+    check_output(output, force=True)
     readers = [
         TextReader(paths, column=settings.column, input_format=settings.input_format)
         for paths in (settings.inputs, settings.valid_inputs)
     ]
-    work = output.with_name(f".{output.name}.preparing")
-    with _write_errors_explained(work), _removed_if_empty(work):
-        _open_work(work, settings, force=force)
-        if not (work / MANIFEST).is_file():
-            chunk_files = _encode(readers, work / "chunks", settings, workers, progress)
-            _finish(work, chunk_files, settings)
-        manifest = read_manifest(work / MANIFEST)
-        _move_to_output(work, output)
+    work, old = (output.with_name(f".{output.name}.{name}") for name in ("preparing", "old"))
+    with locked(output, beside=True):
+        _recover(work, output, old)
+        _check_replaced(output, force=force)
+        sources = read_sources(settings)
+        with _write_errors_explained(work), _removed_if_empty(work):
+            _open_work(work, settings, sources, force=force)
+            if not (work / MANIFEST).is_file():
+                chunk_files = _encode(readers, work / "chunks", settings, workers, progress)
+                _finish(work, chunk_files, settings, sources)
+            manifest = read_manifest(work / MANIFEST)
+            _move_to_output(work, output, old)
     return manifest
 
 
-def _check_output(output: Path, *, force: bool) -> None:
-    if not output.parent.is_dir():
-        raise OutputError(f"{output}: the parent folder {output.parent} does not exist. Create it first.")
+def read_sources(settings: PrepareSettings) -> tuple[SourceFile, ...]:
+    """Return the name, size and checksum of each input file; standard input and pipes can be read only once."""
+    names = [name for name in (*settings.inputs, *settings.valid_inputs) if name != "-" and Path(name).is_file()]
+    return tuple(
+        SourceFile(name=name, bytes=Path(name).stat().st_size, checksum=checksum(Path(name))) for name in names
+    )
+
+
+def differences(manifest: Manifest, settings: PrepareSettings) -> list[str]:
+    """Return how a corpus differs from one that would be prepared now: other settings, or other text."""
+    old, new = (_facts(value) for value in (manifest.settings, settings))
+    changed = [f"{name} was {old.get(name)}, is now {new[name]}" for name in new if old.get(name) != new[name]]
+    names = [", ".join((*value.inputs, *value.valid_inputs)) for value in (manifest.settings, settings)]
+    sources = [[(file.bytes, file.checksum) for file in files] for files in (manifest.sources, read_sources(settings))]
+    if names[0] != names[1] and (not sources[0] or sources[0] != sources[1]):
+        return [f"its text is {names[0]}, not {names[1]}", *changed]
+    if sources[0] and sources[0] != sources[1]:
+        return [f"{names[1]} has changed since", *changed]
+    return changed
+
+
+def _facts(settings: PrepareSettings) -> dict[str, Any]:
+    return {name: value for name, value in to_dict(settings).items() if name not in ("inputs", "valid_inputs")}
+
+
+def _recover(work: Path, output: Path, old: Path) -> None:
+    """Finish what a run that was killed while it replaced a corpus had begun."""
+    if old.is_dir() and not output.exists() and not (work / MANIFEST).is_file():
+        os.replace(old, output)
+    elif output.exists():
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _check_replaced(output: Path, *, force: bool) -> None:
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not (output / MANIFEST).is_file():
@@ -115,10 +154,13 @@ def _check_output(output: Path, *, force: bool) -> None:
     check_replaceable(output, _FILES)
 
 
-def _open_work(work: Path, settings: PrepareSettings, *, force: bool) -> None:
+def _open_work(work: Path, settings: PrepareSettings, sources: tuple[SourceFile, ...], *, force: bool) -> None:
     """Resume a killed run if it had the same settings, or create the working folder of a new run."""
     journal = work / _JOURNAL
     text = json.dumps({"version": VERSION, **settings_to_json(settings)}, ensure_ascii=False, indent=1)
+    manifest = work / MANIFEST
+    if manifest.is_file() and read_manifest(manifest).sources != sources:
+        shutil.rmtree(work)  # the text has changed after the corpus was finished, but for its name
     if journal.is_file() and _has_chunks(work):
         old_text = journal.read_text(encoding="utf-8")
         if old_text == text:
@@ -204,7 +246,9 @@ def _total(sizes: Sequence[int | None]) -> int | None:
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _finish(work: Path, chunk_files: Sequence[Path], settings: PrepareSettings) -> None:
+def _finish(
+    work: Path, chunk_files: Sequence[Path], settings: PrepareSettings, sources: tuple[SourceFile, ...]
+) -> None:
     """Assign ids to the types and write all files of the corpus, the manifest last."""
     types = order_types(
         count_types(chunk_files, settings.max_types),
@@ -212,6 +256,8 @@ def _finish(work: Path, chunk_files: Sequence[Path], settings: PrepareSettings) 
         min_count=settings.min_count,
         min_type_count=settings.min_type_count,
     )
+    for stale in [*work.glob("train-*"), *work.glob("valid-*")]:  # of a killed run, maybe over other text
+        stale.unlink()
     shards = write_shards(chunk_files, work, types, shard_words=settings.shard_words)
     if not any(file.words for file in shards["train"]):
         raise InputError(f"{', '.join(settings.inputs)}: no words to train on. Check that the text is not empty.")
@@ -225,6 +271,7 @@ def _finish(work: Path, chunk_files: Sequence[Path], settings: PrepareSettings) 
         valid=_split_counts(shards["valid"]),
         settings=settings,
         files=(*_write_tables(work, types), *shards["train"], *shards["valid"]),
+        sources=sources,
     )
     write_manifest(work / MANIFEST, manifest)
 
@@ -245,11 +292,10 @@ def _split_counts(files: Sequence[CorpusFile]) -> SplitCounts:
     )
 
 
-def _move_to_output(work: Path, output: Path) -> None:
+def _move_to_output(work: Path, output: Path, old: Path) -> None:
     """Rename the finished folder. An old corpus is moved away first, as a folder cannot be replaced in one step."""
     for leftover in [work / "chunks", *work.glob(".*.part")]:  # .part: temporary files of a killed run
         shutil.rmtree(leftover, ignore_errors=True)
-    old = output.with_name(f".{output.name}.old")
     if output.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.replace(output, old)
