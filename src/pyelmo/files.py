@@ -13,10 +13,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, overload
 
-from pyelmo.errors import FormatError, NotFoundError, OutputError
+from pyelmo.errors import FormatError, NotFoundError, OutputError, PyelmoError
 
 if sys.platform != "win32":
     import fcntl
@@ -53,6 +54,33 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Raise the errors of `open_regular`, for a file that another library opens by its name."""
     open_regular(path).close()
+
+
+@dataclass(frozen=True)
+class FileVersion:
+    """What tells whether a file is still the one that was opened: a copy over it or a truncation changes this."""
+
+    path: Path
+    facts: tuple[int, ...]  # device, number, bytes, time of the last change
+
+    @classmethod
+    def of(cls, path: Path) -> FileVersion:
+        """Return the version that a file has now."""
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+        return cls(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+    def check(self) -> None:
+        """Raise a FormatError if the file was changed, replaced or removed."""
+        try:
+            unchanged = FileVersion.of(self.path) == self
+        except PyelmoError:
+            unchanged = False
+        if not unchanged:
+            raise FormatError(
+                f"{self.path}: was changed or replaced after it was opened, so its parts may be of two versions. "
+                "Load it again."
+            )
 
 
 def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
 import subprocess
@@ -100,12 +101,87 @@ def test_gensim_s_own_files_are_read_whole_models_and_vectors_alone(with_subword
             StaticVectors.load(tmp_path / "vectors")
 
 
+def forged(state, *, globals=("numpy", "dtype", "V8")) -> bytes:
+    """A pickle of KeyedVectors with one vector of eight bytes, whose dtype has a state of the attacker's choice."""
+
+    def code(value) -> bytes:  # the instructions that build a plain value
+        return pickle.dumps(value, protocol=3)[2:-1]
+
+    module, name, kind = globals
+    dtype = f"c{module}\n{name}\n".encode() + code((kind, False, True)) + b"R" + (code(state) if state else b"") + b"b"
+    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85C\x01b\x87R"
+    array += b"(K\x01K\x01K\x01\x86" + (dtype if state else dtype[:-1]) + b"\x89C\x08AAAAAAAAtb"
+    words = b"}" + code("index_to_key") + code(["a"]) + b"s" + code("vectors") + array + b"s"
+    return b"\x80\x03cgensim.models.keyedvectors\nKeyedVectors\n)\x81" + words + b"b."
+
+
+class ObjectDtype:
+    """Pickled as the dtype of Python objects, whose values are addresses."""
+
+    def __reduce__(self):
+        return np.dtype, ("O8", False, True)
+
+
+OBJECT_FIELD = (3, "|", None, ("a",), {"a": (ObjectDtype(), 0)}, 8, 1, 1)
+REFERENCES = (3, "<", None, None, None, 8, 8, 1)  # NPY_ITEM_REFCOUNT
+SUBARRAY = (3, "|", (ObjectDtype(), (1,)), None, None, 8, 8, 1)
+
+
+@pytest.mark.parametrize("state", [OBJECT_FIELD, REFERENCES, SUBARRAY])
+def test_a_pickle_cannot_make_an_array_of_addresses(state, tmp_path):
+    (tmp_path / "a.kv").write_bytes(forged(state))
+    with pytest.raises(FormatError, match="a gensim file without word vectors.*save_word2vec_format"):
+        StaticVectors.load(tmp_path / "a.kv")
+
+
+def test_a_forged_pickle_of_plain_numbers_would_be_read(tmp_path):
+    (tmp_path / "a.kv").write_bytes(forged((3, ">", None, None, None, -1, -1, 0), globals=("numpy", "dtype", "f8")))
+    assert StaticVectors.load(tmp_path / "a.kv").matrix.tolist() == [[pytest.approx(2261634.5098039214)]]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x8eAAAAAAA\x00.",  # BINBYTES8: a string of 2**54 bytes
+        b"\x88r\xff\xff\xff\x7f.",  # LONG_BINPUT: the memo entry 2**31 - 1
+        b"(cnumpy\ndtype\n}\x8c\x04nameK\x01s\x86b.",  # attributes of a class
+        b"\x94\x93)\x81" * 10_000,
+    ],
+)
+def test_a_hostile_pickle_takes_neither_memory_nor_effect(data, tmp_path):
+    (tmp_path / "a.kv").write_bytes(GENSIM + b"\x94\x93)\x81" + data)
+    with pytest.raises(FormatError):
+        StaticVectors.load(tmp_path / "a.kv")
+
+
+def test_a_gensim_array_beside_the_pickle_has_the_size_that_its_header_says(with_subwords, tmp_path):
+    with_subwords.trained.wv.save(str(tmp_path / "vectors"), sep_limit=0)
+    path = tmp_path / "vectors.vectors_vocab.npy"
+    path.write_bytes(path.read_bytes().replace(b"'shape': (", b"'shape': (99", 1))
+    with pytest.raises(FormatError, match="vectors_vocab.npy: not a complete numpy array"):
+        StaticVectors.load(tmp_path / "vectors")
+
+
+def test_a_fasttext_file_that_changes_while_it_is_used_is_an_error(with_subwords, tmp_path):
+    with_subwords.save(tmp_path / "a.bin")
+    vectors = StaticVectors.load(tmp_path / "a.bin")
+    os.truncate(tmp_path / "a.bin", 100)
+    with pytest.raises(FormatError, match=r"a\.bin: was changed or replaced"):
+        vectors.vector("cats")
+
+
+def test_a_pipe_is_no_file_of_vectors(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="is a pipe or a device"):
+        StaticVectors.load(tmp_path / "pipe")
+
+
 def test_a_pickle_that_wants_to_run_code_is_refused(tmp_path):
     class Evil:
         def __reduce__(self):
             return print, ("run",)
 
-    (tmp_path / "evil").write_bytes(pickle.dumps(Evil()))
+    (tmp_path / "evil").write_bytes(GENSIM + b"\x940" + pickle.dumps(Evil())[2:])
     with pytest.raises(UnsafeFileError, match=r"evil: the file asks for builtins\.print"):
         StaticVectors.load(tmp_path / "evil")
 
@@ -125,6 +201,7 @@ def test_of_a_word_that_comes_twice_the_first_counts(tmp_path, caplog):
 
 
 BINARY = b"2 2\na " + struct.pack("<2f", 1, 2) + b"\nb " + struct.pack("<2f", 3, 4) + b"\n"
+GENSIM = pickle.dumps("gensim.models.keyedvectors", 4)[:-2] + b"\x94\x8c\x0cKeyedVectors"
 FASTTEXT = store.fasttext.MAGIC + struct.pack("<i12id", 12, 2, 5, 1, 1, 5, 1, 2, 2, 10, 3, 6, 100, 1e-4)
 DAMAGED = {
     "empty": (b"", "is empty"),
@@ -156,13 +233,35 @@ DAMAGED = {
         FASTTEXT + struct.pack("<3i2q", 1, 1, 0, 9, -1) + b"a\0" + struct.pack("<qb?2q", 9, 0, False, 11, 2),
         "but the vectors end at byte",
     ),
+    "fastText with long n-grams": (
+        FASTTEXT[:-16] + struct.pack("<i", 10**9) + FASTTEXT[-12:] + struct.pack("<3i2q", 1, 1, 0, 9, -1),
+        "n-grams of 3 to 1000000000 characters",
+    ),
+    "fastText with too many words": (
+        FASTTEXT + struct.pack("<3i2q", 2**31 - 1, 2**31 - 1, 0, 9, -1),
+        "2147483647 words",
+    ),
+    "fastText with too many n-grams": (
+        FASTTEXT[:40]
+        + struct.pack("<i", 2**31 - 1)
+        + FASTTEXT[44:]
+        + struct.pack("<3i2q", 1, 1, 0, 9, -1)
+        + b"a\0"
+        + struct.pack("<qb?2q", 9, 0, False, 2**31, 2),
+        "but the vectors end at byte 17,179,869,304",
+    ),
+    "fastText with shapes over 2^63": (
+        FASTTEXT + struct.pack("<3i2q", 1, 1, 0, 9, -1) + b"a\0" + struct.pack("<qb?2q", 9, 0, False, 2**62, 2**62),
+        "4611686018427387904 x 4611686018427387904 vectors, expected",
+    ),
     "a classifier": (FASTTEXT + struct.pack("<3i2q", 2, 1, 1, 9, -1), "a fastText classifier"),
     "quantised": (
         FASTTEXT + struct.pack("<3i2q", 1, 1, 0, 9, -1) + b"a\0" + struct.pack("<qb?2q", 9, 0, True, 11, 2),
         "quantised",
     ),
-    "a pickle cut off": (pickle.dumps({"a": 1})[:-4], "not a complete gensim file"),
-    "a pickle of something else": (pickle.dumps({"a": 1}), "without word vectors"),
+    "a pickle cut off": (GENSIM + b"\x94}", "not a complete gensim file"),
+    "a pickle of something else": (pickle.dumps({"a": 1}), "perhaps a pickle of another program"),
+    "gensim without words": (GENSIM + b"\x94\x93)\x81.", "without word vectors"),
 }
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError
+from pyelmo.files import FileVersion
 
 MAGIC = struct.pack("<i", 793712314)
 _END = "</s>"  # the line end is a word without n-grams
@@ -29,22 +30,28 @@ _SETTINGS = struct.Struct("<2i12id")
 _COUNTS = struct.Struct("<3i2q")
 _ENTRY = struct.Struct("<qb")
 _SHAPE = struct.Struct("<?2q")
+_LONGEST_NGRAM = 32  # characters; fastText's own default is 6
 
 
 @dataclass(frozen=True, eq=False)
 class Subwords:
     """The vectors of n-grams; the row of an n-gram is its hash."""
 
-    ngrams: Float32Array  # (B, D)
+    ngrams: Float32Array  # (B, D), perhaps memory-mapped: two million n-grams take 2.4 GB
     shortest: int  # characters of an n-gram
     longest: int
+    file: FileVersion | None = None  # of the mapped file
 
     def vector(self, word: str) -> Float32Array | None:
         """Return the mean vector of the n-grams of a word, or None if the word is too short."""
         rows = ngram_rows(word, self.shortest, self.longest, len(self.ngrams))
         if not rows:
             return None
+        if self.file is not None:
+            self.file.check()
         mean: Float32Array = self.ngrams[rows].mean(0, dtype=np.float32)
+        if not np.isfinite(mean).all():
+            raise FormatError(f"the vectors of the n-grams of {word!r} contain NaN or infinity. Is their file damaged?")
         return mean
 
     def compose(self, words: Sequence[str], own: Float32Array) -> Float32Array:  # (N, D)
@@ -60,25 +67,28 @@ def ngram_rows(word: str, shortest: int, longest: int, buckets: int) -> list[int
     """Return the hashes of the n-grams of "<word>": FNV-1a with signed bytes, as in fastText."""
     if not buckets:
         return []
-    text, rows = f"<{word}>", []
-    for start in range(len(text)):
-        for end in range(start + shortest, min(start + longest, len(text)) + 1):
-            if end - start == 1 and (start == 0 or end == len(text)):
-                continue  # "<" or ">" alone
-            value = 2166136261
-            for byte in text[start:end].encode():
+    characters, rows = [character.encode("utf-8", "surrogatepass") for character in f"<{word}>"], []
+    last = len(characters) - 1
+    for start in range(len(characters)):
+        value = 2166136261
+        for end in range(start, min(start + longest, len(characters))):
+            for byte in characters[end]:
                 value = (value ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619 & 0xFFFFFFFF
+            if end - start + 1 < shortest or (end == start and start in (0, last)):
+                continue  # "<" or ">" alone
             rows.append(value % buckets)
     return rows
 
 
 def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
     """Read the words, their vectors, and the n-grams."""
+    file = FileVersion.of(path)
     data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
     raw = data.data
     try:
         settings = _SETTINGS.unpack_from(raw)
         dim, buckets, shortest, longest = settings[2], settings[10], settings[11], settings[12]
+        check_ngram_lengths(path, shortest, longest)
         words, offset = _read_words(path, raw)
         quantised, rows, columns = _SHAPE.unpack_from(raw, offset)
     except struct.error as error:
@@ -92,11 +102,20 @@ def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
     if len(data) < (end := offset + 4 * rows * columns):
         raise FormatError(f"{path}: {len(data):,} bytes, but the vectors end at byte {end:,}. Is the file complete?")
     matrix = np.memmap(path, np.dtype("<f4"), "r", offset, (rows, columns))
-    subwords = Subwords(matrix[len(words) :], shortest, longest)
+    subwords = Subwords(matrix[len(words) :], shortest, longest, file)
     vectors = subwords.compose(words, matrix[: len(words)])
     if not np.isfinite(vectors).all():
         raise FormatError(f"{path}: the vectors contain NaN or infinity. Is the file damaged?")
+    file.check()
     return words, vectors, subwords if buckets and longest else None
+
+
+def check_ngram_lengths(path: Path, shortest: int, longest: int) -> None:
+    """Refuse lengths of n-grams beyond all use: the time for a word grows with them."""
+    if not 0 <= shortest <= _LONGEST_NGRAM or not 0 <= longest <= _LONGEST_NGRAM:
+        raise FormatError(
+            f"{path}: n-grams of {shortest} to {longest} characters; at most {_LONGEST_NGRAM} are read. Is it damaged?"
+        )
 
 
 def _read_words(path: Path, raw: memoryview) -> tuple[list[str], int]:

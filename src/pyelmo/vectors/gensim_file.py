@@ -1,12 +1,16 @@
 """The file format of gensim: a pickle, and a .npy file next to it for each large array.
 
-A pickle can run code. This reader needs no gensim and runs no code: objects of gensim become plain holders of their
-attributes, and only numpy arrays are built.
+A pickle can run code, and even numpy's own classes, filled from a pickle, can read any memory of the process. So every
+class that the pickle names becomes a plain holder of what the file has for it, and arrays are built here from their
+bytes, after checks. gensim is not needed.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import pickle
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,19 +20,21 @@ import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError, NotFoundError, UnsafeFileError, missing_extra
-from pyelmo.vectors.fasttext import Subwords
+from pyelmo.files import open_regular
+from pyelmo.vectors.fasttext import Subwords, check_ngram_lengths
 
-_ARRAYS = {"_reconstruct", "scalar", "_frombuffer", "ndarray", "dtype"}
+# The start of a pickle whose outermost object is one of gensim's, in the protocols 2 to 5.
+SIGNATURE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?(?:c|\x8c.|X.{4})gensim\.", re.DOTALL)
+EXPORT = "Save the vectors with gensim's save_word2vec_format, which every version writes."
 _ARRAY_MODULES = {
     "numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric",
 }  # fmt: skip
-_PLAIN = {("collections", "defaultdict"), ("collections", "OrderedDict"), ("builtins", "int")}
 _WORDS, _MATRIX = ("index_to_key", "index2word", "index2entity"), ("vectors", "syn0")  # gensim 4, and earlier versions
 _FASTTEXT = "vectors_vocab"  # gensim does not store fastText vectors that follow from these and the n-grams
 
 
 class _Holder:
-    """The attributes of a gensim object, without its methods."""
+    """The attributes of an object, without its methods."""
 
     def __init__(self, *arguments: object) -> None:
         pass
@@ -38,44 +44,132 @@ class _Holder:
             self.__dict__.update(state)
 
 
-class _PlainUnpickler(pickle.Unpickler):
+class _Items(dict[Any, Any]):
+    """Any kind of dictionary."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__()
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+class _Dtype:
+    """A dtype of plain numbers, such as "f4". All that a pickle can say about other dtypes is ignored."""
+
+    def __init__(self, name: object = None, *arguments: object) -> None:
+        self.name, self.order = name, "<"
+
+    def __setstate__(self, state: object) -> None:
+        if isinstance(state, tuple) and len(state) > 1 and state[1] == ">":
+            self.order = ">"
+
+    def numbers(self) -> np.dtype[Any] | None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"f[248]|i[1248]|u[1248]", self.name):
+            return None
+        return np.dtype(self.order + self.name)
+
+
+class _Array:
+    """An array: as `_reconstruct` makes it, which fills it afterwards."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.parts: tuple[object, ...] = ()
+
+    def __setstate__(self, state: object) -> None:
+        if isinstance(state, tuple) and len(state) == 5:
+            _, shape, dtype, by_columns, data = state
+            self.parts = (data, dtype, shape, "F" if by_columns else "C")
+
+    def values(self) -> npt.NDArray[Any] | None:
+        """Return the array, or None if it has no plain numbers or not as many as its shape says."""
+        if len(self.parts) != 4:
+            return None
+        data, dtype, shape, order = self.parts
+        numbers = dtype.numbers() if isinstance(dtype, _Dtype) else None
+        if numbers is None or not isinstance(data, bytes | bytearray) or not isinstance(shape, tuple):
+            return None
+        if len(shape) > 8 or not all(type(size) is int and size >= 0 for size in shape):
+            return None
+        if math.prod(shape) * numbers.itemsize != len(data):
+            return None
+        return np.frombuffer(data, numbers).reshape(shape, order="F" if order == "F" else "C")
+
+
+class _Buffer(_Array):
+    """An array as `_frombuffer` makes it, from its bytes at once."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.parts = arguments
+
+
+_NUMPY = {"_reconstruct": _Array, "_frombuffer": _Buffer, "scalar": _Holder, "ndarray": _Holder, "dtype": _Dtype}
+_PLAIN = {
+    ("collections", "defaultdict"): _Items, ("collections", "OrderedDict"): _Items, ("builtins", "int"): _Holder,
+    ("builtins", "hash"): _Holder,
+}  # fmt: skip
+
+
+# The unpickler in Python, because the one in C reserves memory for any number that a file names.
+class _PlainUnpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if (module in _ARRAY_MODULES and name in _ARRAYS) or (module, name) in _PLAIN:
-            return super().find_class(module, name)
-        unused = module.startswith("numpy.random") or (module, name) == ("builtins", "hash")  # in a complete model
-        if module.split(".")[0] == "gensim" or unused:
+        if module in _ARRAY_MODULES and name in _NUMPY:
+            return _NUMPY[name]
+        if (module, name) in _PLAIN:
+            return _PLAIN[module, name]
+        if module.split(".")[0] == "gensim" or module.startswith("numpy.random"):
             return _Holder
         raise UnsafeFileError(f"the file asks for {module}.{name}, which gensim vectors do not need")
+
+
+class _Limited:
+    """A file that returns at most what it has, without reserving memory for more."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._rest = file, os.fstat(file.fileno()).st_size
+        self.readline = file.readline
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._file.read(min(size, self._rest))
+        return data
 
 
 def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
     """Read the words and vectors of KeyedVectors or of a complete model (Word2Vec, FastText)."""
     try:
-        with path.open("rb") as file:
-            stored = _PlainUnpickler(file).load()
+        with open_regular(path) as file:
+            stored = _PlainUnpickler(_Limited(file)).load()
     except UnsafeFileError as error:
-        raise UnsafeFileError(f"{path}: {error}. The file was not loaded, because it could run code.") from error
+        raise UnsafeFileError(f"{path}: {error}. It was not loaded, because it could run code. {EXPORT}") from error
     except Exception as error:  # a damaged pickle can raise any error
-        raise FormatError(f"{path}: not a complete gensim file ({type(error).__name__}: {error})") from error
+        reason = f"{type(error).__name__}: {error}"[:200]
+        raise FormatError(f"{path}: not a complete gensim file ({reason}). {EXPORT}") from error
     inner = getattr(stored, "wv", None)
     base, holder = (f"{path}.wv", inner) if isinstance(inner, _Holder) else (str(path), stored)
-    values = vars(holder) if isinstance(holder, _Holder) else {}
-    for name in values.get("__numpys", ()):
-        values[name] = _array(Path(f"{base}.{name}.npy"))
+    values = _attributes(holder)
+    names = values.get("__numpys", ())
+    for name in names if isinstance(names, list | tuple) else ():
+        if isinstance(name, str) and name in (*_MATRIX, _FASTTEXT, "vectors_ngrams"):
+            values[name] = _array(Path(f"{base}.{name}.npy"))
     words = next((values[name] for name in _WORDS if name in values), None)
     matrix = next((values[name] for name in (*_MATRIX, _FASTTEXT) if values.get(name) is not None), None)
     if not isinstance(words, list) or not _is_matrix(matrix):
-        raise FormatError(f"{path}: a gensim file without word vectors. Save the KeyedVectors of the model.")
+        raise FormatError(f"{path}: a gensim file without word vectors. Save the KeyedVectors of the model. {EXPORT}")
     assert matrix is not None
     if len(matrix) != len(words) or not all(isinstance(word, str) for word in words) or not np.isfinite(matrix).all():
         raise FormatError(
             f"{path}: {len(words)} words and {len(matrix)} vectors, or vectors with NaN or infinity. Is it damaged?"
         )
-    subwords = _subwords(values)
+    subwords = _subwords(path, values, matrix.shape[1])
     vectors: Float32Array = matrix.astype(np.float32)
     if subwords and matrix is values.get(_FASTTEXT):
         vectors = subwords.compose(words, vectors)
     return words, vectors, subwords
+
+
+def _attributes(holder: object) -> dict[str, Any]:
+    attributes = vars(holder).items() if isinstance(holder, _Holder) else ()
+    return {str(name): value.values() if isinstance(value, _Array) else value for name, value in attributes}
 
 
 def write(path: Path, words: Sequence[str], matrix: Float32Array) -> None:
@@ -90,11 +184,23 @@ def write(path: Path, words: Sequence[str], matrix: Float32Array) -> None:
 
 
 def _array(path: Path) -> npt.NDArray[Any]:
-    if not path.is_file():
-        raise NotFoundError(f"{path}: not found, but the gensim file next to it needs this array. Copy both files.")
+    """Read a .npy file of plain numbers, after comparing its shape with its size."""
     try:
-        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+        with open_regular(path) as file:
+            version = np.lib.format.read_magic(file)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, by_columns, dtype = header(file)
+            expected = math.prod(shape) * dtype.itemsize
+            if dtype.kind not in "fiu" or expected != os.fstat(file.fileno()).st_size - file.tell():
+                raise ValueError(f"{expected} bytes of {dtype} expected")
+            array: npt.NDArray[Any] = np.fromfile(file, dtype).reshape(shape, order="F" if by_columns else "C")
+    except NotFoundError:
+        raise NotFoundError(
+            f"{path}: not found, but the gensim file next to it needs this array. Copy both files."
+        ) from None
+    except FormatError:
+        raise
+    except Exception as error:  # numpy parses the header as Python text, which can raise many errors
         raise FormatError(f"{path}: not a complete numpy array ({error})") from error
     return array
 
@@ -103,9 +209,12 @@ def _is_matrix(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f" and value.size > 0
 
 
-def _subwords(values: dict[str, Any]) -> Subwords | None:
+def _subwords(path: Path, values: dict[str, Any], dim: int) -> Subwords | None:
     ngrams, shortest, longest = (values.get(name) for name in ("vectors_ngrams", "min_n", "max_n"))
     if not _is_matrix(ngrams) or not isinstance(shortest, int) or not isinstance(longest, int):
         return None
     assert ngrams is not None
+    check_ngram_lengths(path, shortest, longest)
+    if ngrams.shape[1] != dim or not np.isfinite(ngrams).all():
+        raise FormatError(f"{path}: n-grams of {ngrams.shape[1]} numbers, words of {dim}, or NaN. Is it damaged?")
     return Subwords(ngrams.astype(np.float32, copy=False), shortest, longest)

@@ -23,7 +23,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
-from pyelmo.files import atomic_path
+from pyelmo.files import atomic_path, open_regular
 from pyelmo.vectors import fasttext, gensim_file
 from pyelmo.vectors.fasttext import Subwords
 
@@ -54,7 +54,7 @@ def read(path: Path) -> StoredVectors:
 
 def kind_of(path: Path) -> str:
     """Detect the format of a file from its first bytes."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(1 << 14)
     if not head:
         raise FormatError(f"{path}: the file is empty")
@@ -63,8 +63,10 @@ def kind_of(path: Path) -> str:
             raise FormatError(f"{path}: the file is compressed with {program}. Decompress it first.")
     if head.startswith(fasttext.MAGIC):
         return "fasttext"
-    if head[0] == 0x80 and head[1:2] <= b"\x05":
+    if gensim_file.SIGNATURE.match(head):
         return "gensim"
+    if head[0] == 0x80:  # no text begins so, but every pickle
+        raise FormatError(f"{path}: not a file of vectors; perhaps a pickle of another program. {gensim_file.EXPORT}")
     line, _, rest = head.partition(b"\n")
     if not _HEADER.fullmatch(line):
         return "glove"
