@@ -24,6 +24,7 @@ from pyelmo.encoders.base import LoadedEncoder, batches_by_length
 from pyelmo.encoders.static import read_vectors
 from pyelmo.errors import FormatError
 from pyelmo.formats.many_langs import load_state_dict
+from pyelmo.formats.tensor_file import read_tensors
 
 BATCH = 32
 # The published file has the parameter names of nn.LSTM; copies of the whole module add the prefix "rnn.".
@@ -91,12 +92,4 @@ def read_layers(path: Path) -> list[nn.LSTM]:
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
-    if path.suffix != ".safetensors":
-        return load_state_dict(path)
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise FormatError(f"{path}: not a complete safetensors file ({error})") from error
+    return read_tensors(path) if path.suffix == ".safetensors" else load_state_dict(path)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pyelmo.config import ModelConfig, from_dict, to_dict
-from pyelmo.errors import ConfigError, FormatError, NotFoundError, OutputError
+from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path, check_output, check_replaceable
 from pyelmo.formats.pretrained import (
     MODEL_FILES,
@@ -26,6 +26,7 @@ from pyelmo.formats.pretrained import (
     check_shapes,
     find_vocabulary,
 )
+from pyelmo.formats.tensor_file import TensorFile, write_tensors
 from pyelmo.kernels.cpu import quantise4
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
 from pyelmo.parsing import read_json
@@ -64,41 +65,65 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
     check_shapes(config, stored.shapes, weights)
     vocab = find_vocabulary(folder, vocab, config, header.get("marks"))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
-    return Pretrained(Weights(config, stored, weights), lexicon, "pyelmo", str(folder), language)
+    model = Weights(config, stored, weights, quantised=stored.quantised)
+    return Pretrained(model, lexicon, "pyelmo", str(folder), language)
 
 
 class _WeightFile(Mapping[str, StoredWeight]):
-    """The weights of a safetensors file; each is memory-mapped on access."""
+    """The weights of a safetensors file: names, dtypes and shapes are checked at once, values are read on access."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.file = TensorFile(path)
         self.shapes: dict[str, tuple[int, ...]] = {}
-        with self._open() as file:
-            for name in file.keys():  # noqa: SIM118 -- not a mapping
-                if name.endswith(SCALE):
-                    continue
-                stored = file.get_slice(name)
-                shape = tuple(stored.get_shape())
-                self.shapes[name] = (*shape[:-1], 2 * shape[-1]) if stored.get_dtype() == "U8" else shape
+        for name, entry in self.file.tensors.items():
+            if not name.endswith(SCALE):
+                self.shapes[name] = self._weight_shape(name, entry.dtype, entry.shape)
+            elif not self._is_quantised(name.removesuffix(SCALE)):
+                raise FormatError(f"{path}: {name!r} has no int8 or int4 weight to scale")
+
+    @property
+    def quantised(self) -> bool:
+        tensors = self.file.tensors.items()
+        return any(name.startswith("lstm.") and entry.dtype == torch.int8 for name, entry in tensors)
+
+    def _is_quantised(self, name: str) -> bool:
+        return name in self.file.tensors and self.file.tensors[name].dtype in (torch.int8, torch.uint8)
+
+    def _weight_shape(self, name: str, dtype: torch.dtype, stored: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a weight after checking its dtype and the shape of its scales."""
+        path = self.file.path
+        if dtype.is_floating_point:
+            return stored
+        if dtype not in (torch.int8, torch.uint8):
+            raise FormatError(f"{path}: {name!r} is {dtype}, expected float, int8 or int4 weights")
+        four_bits = dtype == torch.uint8
+        shape = (*stored[:-1], 2 * stored[-1]) if four_bits and stored else stored
+        if four_bits:
+            packable = quantise4.fits(shape)
+            expected = torch.float16, (*shape[:-1], shape[-1] // quantise4.GROUP) if packable else ()
+        else:
+            packable = len(shape) >= 2
+            expected = torch.float32, shape[: -_row_axes(name)]
+        if not packable:
+            raise FormatError(f"{path}: {name!r} is {dtype}, which a weight of shape {shape} cannot be")
+        scale = self.file.tensors.get(name + SCALE)
+        if scale is None:
+            kind = "int4" if four_bits else "int8"
+            raise FormatError(f"{path}: {name!r} is {kind}, but {name + SCALE!r} is missing")
+        if (scale.dtype, scale.shape) != expected:
+            raise FormatError(
+                f"{path}: {name + SCALE!r} is {scale.shape} {scale.dtype}, expected {expected[1]} {expected[0]}"
+            )
+        return shape
 
     def __getitem__(self, name: str) -> StoredWeight:
-        # Opened anew each time: a mapping is released with its last tensor, so the whole file is never in memory.
-        with self._open() as file:
-            tensor: Tensor = file.get_tensor(name)
-            if tensor.dtype not in (torch.int8, torch.uint8):
-                return tensor.float()
-            if name + SCALE not in file.keys():  # noqa: SIM118
-                kind = "int8" if tensor.dtype == torch.int8 else "int4"
-                raise FormatError(f"{self.path}: {name!r} is {kind}, but {name + SCALE!r} is missing")
-            scales: Tensor = file.get_tensor(name + SCALE)
+        tensor = self.file.read(name)
+        if tensor.dtype.is_floating_point:
+            return tensor.float()
+        scales = self.file.read(name + SCALE).numpy()
         if tensor.dtype == torch.uint8:
-            groups = (*tensor.shape[:-1], 2 * tensor.shape[-1] // quantise4.GROUP)
-            if tuple(scales.shape) != groups or scales.dtype != torch.float16:
-                raise FormatError(f"{self.path}: {name + SCALE!r} does not fit {name!r}")
-            return torch.from_numpy(quantise4.Packed(tensor.numpy(), scales.numpy()).restore())
-        if scales.shape != tensor.shape[: scales.dim()] or scales.dtype != torch.float32:
-            raise FormatError(f"{self.path}: {name + SCALE!r} does not fit {name!r}")
-        return Quantised(tensor.numpy(), scales.numpy())
+            return torch.from_numpy(quantise4.Packed(tensor.numpy(), scales).restore())
+        return Quantised(tensor.numpy(), scales)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
@@ -106,22 +131,17 @@ class _WeightFile(Mapping[str, StoredWeight]):
     def __len__(self) -> int:
         return len(self.shapes)
 
-    def _open(self) -> Any:
-        from safetensors import SafetensorError, safe_open
 
-        try:
-            return safe_open(self.path, "pt")
-        except (SafetensorError, OSError, ValueError) as error:
-            raise FormatError(
-                f"{self.path}: not a complete safetensors file ({error}). Was the copy cut short?"
-            ) from error
+def _row_axes(name: str) -> int:
+    """Return how many of the last axes of a weight share an int8 scale."""
+    return 2 if name.startswith("chars.convolutions.") else 1
 
 
 def quantised(name: str, weight: StoredWeight) -> StoredWeight:
     """Return a weight as an int8 file stores it: matrices quantised, biases and the symbol embedding unchanged."""
     if isinstance(weight, Quantised) or weight.dim() < 2 or name == "chars.embedding.weight":
         return weight
-    return quantise(weight.detach().float().cpu().numpy(), axes=2 if name.startswith("chars.convolutions.") else 1)
+    return quantise(weight.detach().float().cpu().numpy(), axes=_row_axes(name))
 
 
 def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
@@ -142,9 +162,6 @@ def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
 
 def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "float32", force: bool = False) -> None:
     """Write the folder in one step: a failure leaves the old one or none."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
     if model.language is not None:
         header["language"] = model.language
@@ -160,7 +177,7 @@ def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "floa
         if isinstance(weight, Quantised):
             tensors[name], tensors[name + SCALE] = torch.from_numpy(weight.values), torch.from_numpy(weight.scales)
         else:
-            tensors[name] = weight.detach().cpu().contiguous()
+            tensors[name] = weight
     check_output(folder, force=force)
     check_replaceable(folder, MODEL_FILES)
     with atomic_path(folder, force=force) as part:
@@ -172,8 +189,4 @@ def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "floa
             symbols = {"symbols": list(model.lexicon.alphabet.symbols)}
             (part / CHARACTERS).write_text(json.dumps(symbols, ensure_ascii=True), encoding="utf-8")
         (part / CONFIG).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-        try:
-            save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
-        except SafetensorError as error:
-            raise OutputError(f"{folder}: cannot be written ({error}). No file was changed.") from error
-        (part / WEIGHTS).chmod((part / CONFIG).stat().st_mode)  # safetensors makes it unreadable for other users
+        write_tensors(part / WEIGHTS, tensors, {"format": "pt"})

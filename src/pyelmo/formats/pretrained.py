@@ -30,9 +30,14 @@ _RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
 class Weights:
     """The weights of a model before modules are built: names and shapes are checked, values on access."""
 
-    def __init__(self, config: ModelConfig, stored: Mapping[str, StoredWeight], where: str | Path) -> None:
-        """`stored` may read its values on access. If it is a dict, `take` removes each weight from it."""
-        self.config, self.stored, self.where = config, stored, where
+    def __init__(
+        self, config: ModelConfig, stored: Mapping[str, StoredWeight], where: str | Path, *, quantised: bool = False
+    ) -> None:
+        """`stored` may read its values on access. If it is a dict, `take` removes each weight from it.
+
+        `quantised` says whether the LSTMs have int8 weights.
+        """
+        self.config, self.stored, self.where, self.quantised = config, stored, where, quantised
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arrays: torch would send a tensor to another process as a file that closes when the tensor dies."""
@@ -42,14 +47,14 @@ class Weights:
                 stored[name] = value
             else:  # numpy has no bfloat16
                 stored[name] = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
-        return {"config": self.config, "stored": stored, "where": self.where}
+        return {"config": self.config, "stored": stored, "where": self.where, "quantised": self.quantised}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         stored = {
             name: value if isinstance(value, Quantised) else torch.from_numpy(value)
             for name, value in state["stored"].items()
         }
-        self.__init__(state["config"], stored, state["where"])  # type: ignore[misc]
+        self.__init__(state["config"], stored, state["where"], quantised=state["quantised"])  # type: ignore[misc]
 
     def __getitem__(self, name: str) -> StoredWeight:
         value = self.stored[name]
@@ -62,10 +67,6 @@ class Weights:
         if isinstance(self.stored, dict):
             del self.stored[name]
         return value
-
-    @property
-    def quantised(self) -> bool:
-        return any(isinstance(self.stored[name], Quantised) for name in self.stored if name.startswith("lstm."))
 
     def bilm(self) -> BiLM:
         """Build the modules with these weights, in evaluation mode."""

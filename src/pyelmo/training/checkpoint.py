@@ -16,9 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyelmo.errors import FormatError, OutputError
+from pyelmo.errors import FormatError
 from pyelmo.files import atomic_path
+from pyelmo.formats.tensor_file import TensorFile, read_tensors, write_tensors
 from pyelmo.model.lstm import State
+from pyelmo.parsing import parse_json
 from pyelmo.training.trainer import Trainer
 
 PATTERN = "checkpoint-*.safetensors"
@@ -37,9 +39,6 @@ class RunPosition:
 
 def save(folder: Path, trainer: Trainer, position: RunPosition) -> None:
     """Write a checkpoint and delete older ones. All processes must call this; the first one writes."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     tensors = {f"model/{name}": parameter.detach() for name, parameter in trainer.bilm.named_parameters()}
     tensors |= {f"optimiser/{name}": tensor for name, tensor in trainer.optimiser.state.items()}
     if trainer.state is not None:  # gathered, because a resumed run may have another number of processes
@@ -48,12 +47,8 @@ def save(folder: Path, trainer: Trainer, position: RunPosition) -> None:
     if not trainer.processes.first:
         return
     path = folder / f"checkpoint-{position.step:09d}.safetensors"
-    try:
-        with atomic_path(path) as part:
-            contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-            save_file(contiguous, part, metadata={"position": json.dumps(vars(position))})
-    except SafetensorError as error:
-        raise OutputError(f"{path}: cannot be written ({error}). The previous checkpoint is unchanged.") from error
+    with atomic_path(path) as part:
+        write_tensors(part, tensors, {"position": json.dumps(vars(position))})
     for older in sorted(folder.glob(PATTERN))[:-1]:
         older.unlink()
 
@@ -65,20 +60,15 @@ def latest(folder: Path) -> Path | None:
 
 def read_position(path: Path) -> RunPosition:
     """Read the progress of a run from the header of a checkpoint."""
-    from safetensors import SafetensorError, safe_open
-
     try:
-        with safe_open(path, "pt") as file:
-            return RunPosition(**json.loads((file.metadata() or {})["position"]))
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        return RunPosition(**parse_json(TensorFile(path).metadata["position"], path))
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{path}: not a complete checkpoint ({error}). Delete it to start again.") from error
 
 
 def restore(path: Path, trainer: Trainer, step: int) -> None:
     """Load weights, optimiser state and LSTM state from a checkpoint into `trainer`."""
-    from safetensors.torch import load_file
-
-    tensors = load_file(path)
+    tensors = read_tensors(path)
     targets: dict[str, Tensor] = {f"model/{name}": p.data for name, p in trainer.bilm.named_parameters()}
     targets |= {f"optimiser/{name}": tensor for name, tensor in trainer.optimiser.state.items()}
     for name, target in targets.items():

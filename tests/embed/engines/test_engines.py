@@ -190,7 +190,11 @@ def test_a_damaged_int8_model_is_one_clear_error(tmp_path):
     save_file(tensors, tmp_path / "m" / "model.safetensors")
     with pytest.raises(FormatError, match=r"'lstm.layers.0.input' is int8.*missing"):
         pyelmo.load(tmp_path / "m")
-    for bad, message in ((scale[:, :3], "does not fit"), (scale * np.nan, "NaN or infinite")):
+    for bad, message in (
+        (scale[:, :3], r"input.scale' is \(2, 3\)"),
+        (scale[0, 0], r"is \(\) torch"),
+        (scale * np.nan, "NaN or infinite"),
+    ):
         save_file({**tensors, "lstm.layers.0.input.scale": bad.contiguous()}, tmp_path / "m" / "model.safetensors")
         with pytest.raises(FormatError, match=message):
             pyelmo.load(tmp_path / "m")

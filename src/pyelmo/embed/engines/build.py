@@ -48,15 +48,19 @@ def build_engine(pretrained: Pretrained, device: torch.device, precision: Precis
 
 
 class _PackedWeights(Mapping[str, StoredWeight]):
-    """The weights of a model whose engine holds most of them. Those are unpacked when they are read."""
+    """The weights of a model whose engine holds most of them. Those are unpacked when they are read.
+
+    The others, such as a softmax, which may be larger than the rest of the model, are read from `stored` on access. A
+    file that was changed since then is an error.
+    """
 
     def __init__(self, engine: CpuEngine, stored: Mapping[str, StoredWeight]) -> None:
-        self._engine = engine
-        self._rest = {name: stored[name] for name in stored if name not in engine.names}
+        self._engine, self._stored = engine, stored
+        self._rest = [name for name in stored if name not in engine.names]
 
     def __getitem__(self, name: str) -> StoredWeight:
         if name in self._rest:
-            return self._rest[name]
+            return self._stored[name]
         weight = self._engine.weight(name)
         return weight if isinstance(weight, Quantised) else torch.from_numpy(weight)
 

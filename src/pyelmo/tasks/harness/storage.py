@@ -22,6 +22,7 @@ from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
 from pyelmo.formats.pretrained import SkipInit, check_finite
+from pyelmo.formats.tensor_file import read_tensors, write_tensors
 from pyelmo.parsing import read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
@@ -34,8 +35,6 @@ CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.saf
 
 def save_model(model: TaskModel, folder: Path, encoder: dict[str, Any] | None) -> None:
     """Write a model folder atomically. `encoder` is what `describe_encoder` returned, if it is frozen."""
-    from safetensors.torch import save_file
-
     with atomic_path(folder) as part:
         part.mkdir()
         if model.embedder is not None:
@@ -48,7 +47,7 @@ def save_model(model: TaskModel, folder: Path, encoder: dict[str, Any] | None) -
         }  # fmt: skip
         (part / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (part / VOCAB).write_text(json.dumps(dict(model.vocabularies), ensure_ascii=False) + "\n", "utf-8")
-        save_file({name: tensor.cpu().contiguous() for name, tensor in model.own_state().items()}, part / WEIGHTS)
+        write_tensors(part / WEIGHTS, model.own_state())
 
 
 def load_model(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
@@ -112,17 +111,9 @@ def _content(facts: dict[str, Any]) -> dict[str, Any]:
 
 def read_weights(model: TaskModel, path: Path) -> None:
     """Copy saved weights into a model, after checking the name and the shape of each."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     if not path.is_file():
         raise NotFoundError(f"{path}: not found. Is this the folder of a trained task model?")
-    try:
-        tensors = load_file(path)
-    except SafetensorError as error:
-        raise FormatError(
-            f"{path}: not a complete safetensors file ({error}). Copy the model again, or train it again."
-        ) from error
+    tensors = read_tensors(path)
     own = model.own_state()
     for name, tensor in own.items():
         if name not in tensors or tensors[name].shape != tensor.shape:

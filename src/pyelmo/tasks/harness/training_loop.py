@@ -22,6 +22,8 @@ from tqdm import tqdm
 
 from pyelmo.errors import DivergedError, FormatError
 from pyelmo.files import atomic_path
+from pyelmo.formats.tensor_file import TensorFile, write_tensors
+from pyelmo.parsing import parse_json
 from pyelmo.tasks.harness.batching import epoch_batches
 from pyelmo.tasks.harness.model import TaskModel, score_predictions
 from pyelmo.tasks.harness.settings import TrainingSettings
@@ -228,33 +230,27 @@ def _trainable(model: TaskModel) -> dict[str, Tensor]:
 def _save(
     path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: WeightAverage, position: TrainingPosition
 ) -> None:
-    from safetensors.torch import save_file
-
     tensors = {f"model/{name}": tensor for name, tensor in _trainable(model).items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser/{number}/{name}": tensor for name, tensor in state.items()}
     tensors |= {f"average/{name}": tensor for name, tensor in average.means.items()}
     with atomic_path(path) as part:
-        contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        save_file(contiguous, part, metadata={"position": json.dumps(asdict(position))})
+        write_tensors(part, tensors, {"position": json.dumps(asdict(position))})
 
 
 def _restore(
     path: Path, model: TaskModel, optimiser: torch.optim.Optimizer, average: WeightAverage
 ) -> TrainingPosition:
     """Restore weights, optimiser state and weight averages, and return the position."""
-    from safetensors import SafetensorError, safe_open
-    from safetensors.torch import load_file
-
     try:
-        tensors = load_file(path)
-        with safe_open(path, "pt") as file:
-            position = TrainingPosition(**json.loads((file.metadata() or {})["position"]))
+        file = TensorFile(path)
+        tensors = {name: file.read(name) for name in file.tensors}
+        position = TrainingPosition(**parse_json(file.metadata["position"], path))
         for name, target in _trainable(model).items():
             target.copy_(tensors[f"model/{name}"])
         for name, target in average.means.items():
             target.copy_(tensors[f"average/{name}"])
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FormatError(
             f"{path}: not a complete checkpoint of this run ({error}). Use --force to start again."
         ) from error
