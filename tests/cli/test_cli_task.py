@@ -96,13 +96,38 @@ def test_predict_reads_arguments_a_file_and_stdin(here, capsys, monkeypatch):
     Path("text").write_text("Ann saw Paris.\n\nLee.\n")
     assert main(["task", "predict", "run", "Ann saw.", "--input", "text", "--json"]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [answer["words"] for answer in answers] == [["Ann", "saw", "."], ["Ann", "saw", "Paris", "."], ["Lee", "."]]
+    words = [["Ann", "saw", "."], ["Ann", "saw", "Paris", "."], [], ["Lee", "."]]
+    assert [answer["words"] for answer in answers] == words
     assert len(answers[0]["answers"][0]["labels"]) == 3
+    assert (answers[1]["offsets"][2], answers[2]["answers"]) == ([8, 13], [])  # a blank line keeps its place
+    assert main(["task", "predict", "run", "--input", "text"]) == 0
+    assert [bool(line) for line in capsys.readouterr().out.split("\n")] == [True, False, True, False]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Lee\n")))
     assert main(["task", "predict", "run/seed-1/model", "--input", "-"]) == 0
     assert "Lee" in capsys.readouterr().out
     assert main(["task", "predict", "run"]) == 1
     assert "no sentence to predict" in capsys.readouterr().err
+
+
+def test_predict_takes_a_dash_for_stdin_and_never_a_file_for_a_sentence(here, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Lee\n\nAnn\n")))
+    assert main(["task", "predict", "run", "--json", "-"]) == 0
+    assert [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()] == ["Lee", "", "Ann"]
+    Path("text").write_text("Ann\n")
+    assert main(["task", "predict", "run", "text"]) == 1
+    assert "text: is a file, not a sentence. Read it with --input text" in capsys.readouterr().err
+    assert main(["task", "predict", "run", "Ann", "-"]) == 1
+    assert "-: stands for stdin, and must be alone" in capsys.readouterr().err
+
+
+def test_options_may_stand_before_the_sentences(here, capsys):
+    assert main(["task", "predict", "run", "--json", "Ann saw.", "Bob."]) == 0
+    before = capsys.readouterr().out
+    assert main(["task", "predict", "run", "Ann saw.", "Bob.", "--json"]) == 0
+    assert capsys.readouterr().out == before
+    with pytest.raises(SystemExit):
+        main(["task", "predict", "run", "Ann", "--jsn"])
+    assert "unrecognized arguments: --jsn" in capsys.readouterr().err
 
 
 def test_predict_takes_a_premise_and_a_hypothesis(here, capsys):
@@ -164,7 +189,7 @@ def test_a_table_on_stdout_and_as_files(here, capsys):
         (["predict", "nli-run", "--premise", "a", "--hypothesis", " "], "input 0: the hypothesis has no words"),
         (
             ["predict", "nli-run", "--input", "bad"],
-            "bad: expected premise and hypothesis with a tab between, got 'lost",
+            "bad, line 2: expected premise and hypothesis with a tab between, got 'lost",
         ),
         (["train", "nli", "--data", "bad", "pairs.jsonl", "-o", "x"], "bad, line 1: not JSON"),
         (["ensemble", "nli-run/seed-1", "--data", "pairs.jsonl"], "an ensemble needs two models, got 1"),

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    args = build_parser().parse_args(arguments)
+    args = _parse(arguments)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -107,6 +107,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         message = f"{type(error).__name__}: {error}"
         return _fail(f"internal error, a bug in pyelmo: {message}. Set ELMO_DEBUG=1 to see the traceback", 70)
     return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse arguments. Options may stand between the positional arguments: `elmo task predict RUN --json TEXT`."""
+    parser = build_parser()
+    args, rest = parser.parse_known_args(arguments)
+    if rest and (not isinstance(getattr(args, "text", None), list) or any(word[:1] == "-" != word for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        args.text = [*args.text, *rest]
+    return args
 
 
 class Terminated(KeyboardInterrupt):

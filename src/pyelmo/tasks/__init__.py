@@ -5,10 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyelmo.tasks.answers import (
+    CoreferenceAnswer,
+    CoreferenceMention,
+    LabelAnswer,
+    LabelledSpan,
+    PassageAnswer,
+    SpansAnswer,
+)
+
 if TYPE_CHECKING:
     from pyelmo.tasks.harness.model import TaskModel
 
-__all__ = ["load"]
+__all__ = [
+    "CoreferenceAnswer",
+    "CoreferenceMention",
+    "LabelAnswer",
+    "LabelledSpan",
+    "PassageAnswer",
+    "SpansAnswer",
+    "load",
+]
 
 
 def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
@@ -31,9 +48,11 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
     Example:
         >>> from pyelmo import tasks
         >>> model = tasks.load("run")
-        >>> [[example]] = model.predict(["Ann Lee lives in New York ."])
-        >>> example.labels
+        >>> [[answer]] = model.predict(["Ann Lee lives in New York ."])
+        >>> answer.labels
         ('B-PER', 'I-PER', 'O', 'O', 'B-LOC', 'I-LOC', 'O')
+        >>> [span.text for span in answer.spans]
+        ['Ann Lee', 'New York']
     """
     from pyelmo.tasks.harness.storage import load_model
 

@@ -66,12 +66,15 @@ def test_documents_are_learnt_scored_and_found_in_raw_text(coref_data, ner_data,
     )
     (examples,) = model.predict(["Ann ran. She sat."])
     assert model.task.format(examples) == "[1 Ann] ran .\n[1 She] sat .\n1: Ann | She"
-    assert model.task.to_json(examples[0]) == {
-        "sentences": (("Ann", "ran", "."), ("She", "sat", ".")),
-        "clusters": (((0, 1), (3, 4)),),
-    }
-    (same,) = model.predict([["Ann", "ran", ".", "She", "sat", "."]])
-    assert same == examples
+    facts = examples[0].to_json()
+    assert facts["sentences"] == (("Ann", "ran", "."), ("She", "sat", "."))
+    assert facts["clusters"] == (((0, 1), (3, 4)),)
+    [[ann, she]] = examples[0].clusters
+    assert [(ann.text, ann.start, ann.end), (she.text, she.start, she.end)] == [("Ann", 0, 3), ("She", 9, 12)]
+    assert (ann.antecedent, she.antecedent, she.words) == (None, 0, (3, 4))
+    assert 0 < she.probability <= 1
+    ([same],) = model.predict([["Ann", "ran", ".", "She", "sat", "."]])
+    assert (same.labels, same.clusters[0][1].start) == (examples[0].labels, 10)  # spaces join the words
 
 
 def test_the_command_trains_evaluates_and_shows_clusters(coref_data, tmp_path, capsys):
@@ -145,8 +148,7 @@ def test_clusters_of_one_mention_are_scored_on_request(tmp_path):
 def test_mentions_within_mentions_are_shown_by_brackets_within_brackets():
     example = Example((("his", "mother", "left"), ("She", "ran")), (((0, 1), (4, 5)), ((0, 2), (3, 4))))
     assert (
-        coref.format_examples([example])
-        == "[2 [1 his] mother] left\n[2 She] [1 ran]\n1: his | ran\n2: his mother | She"
+        coref.format_answers([example]) == "[2 [1 his] mother] left\n[2 She] [1 ran]\n1: his | ran\n2: his mother | She"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -257,3 +258,12 @@ def test_a_document_of_4000_words_takes_bounded_memory():
     spans, antecedents, megabytes = map(int, done.stdout.split())
     assert (spans, antecedents) == (1600, 250)
     assert megabytes < 400  # measured: 126; the vectors of all pairs would be 1,100, the words of all candidates 1,500
+
+
+def test_the_probability_of_a_link_is_that_of_the_best_antecedent_or_of_none():
+    rows = torch.arange(3)
+    scores = torch.tensor([[-torch.inf, -torch.inf], [-torch.inf, 2.0], [-1.0, -3.0]])
+    ranking = Ranking(Spans(rows, rows), torch.zeros(3), scores)
+    assert ranking.links().tolist() == [0, 0, 2]
+    wanted = [1, math.exp(2) / (1 + math.exp(2)), 1 / (1 + math.exp(-1) + math.exp(-3))]
+    assert ranking.link_probabilities().tolist() == pytest.approx(wanted)

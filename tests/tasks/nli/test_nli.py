@@ -27,3 +27,8 @@ def test_entailment_of_a_premise_and_a_hypothesis(tmp_path, ner_data, where):
         "contradiction: The dog sleeps . -> A dog is awake .",
         "entailment: The man sleeps . -> A man is asleep .",
     ]
+    [[first], _] = answers
+    assert (first.label, max(first.probabilities, key=first.probabilities.get)) == ("contradiction", first.label)
+    assert set(first.probabilities) == {"contradiction", "entailment", "neutral"}
+    assert sum(first.probabilities.values()) == pytest.approx(1, abs=1e-6)
+    assert first.to_json()["labels"] == ("contradiction",)

@@ -65,7 +65,9 @@ def test_a_model_answers_with_the_passage_s_own_letters(trained):
     where, words, who = (answers[0] for answers in model.predict(asked))
     answer, start = where.labels
     assert (answer.removesuffix("."), start) == ("New\n York", 14)  # the score ignores a full stop
-    assert (model.task.format([where]), model.task.to_json(where)) == (answer, {"answer": answer, "start": 14})
+    facts = {"answer": answer, "start": 14, "end": 14 + len(answer), "probability": round(where.probability, 6)}
+    assert (model.task.format([where]), where.to_json()) == (answer, facts)
+    assert (text[where.start : where.end], where.probability > 0.3) == (answer, True)
     assert (words.labels[0].removesuffix(" ."), words.labels[1], who.labels) == ("New York", 13, ("Bob", 0))
 
 
@@ -103,7 +105,8 @@ def test_the_command_line_answers_and_says_what_it_needs(trained, tmp_path, monk
     assert answer in Path("p.txt").read_text("utf-8")
     assert main([*ask, WHERE, "--json"]) == 0
     (shown,) = json.loads(capsys.readouterr().out)["answers"]
-    assert shown == {"answer": answer, "start": Path("p.txt").read_text("utf-8").index(answer)}
+    start = Path("p.txt").read_text("utf-8").index(answer)
+    assert (shown["answer"], shown["start"], shown["end"]) == (answer, start, start + len(answer))
     assert main([*ask, " "]) == 1
     assert "input 0: the question has no words" in capsys.readouterr().err
     assert main([*ask[:-1]]) == 1
@@ -125,8 +128,8 @@ def test_korean_answers_are_scored_by_characters(tmp_path):
     qas = [{"question": "누가 왔나?", "answers": [{"text": "임수경"}]}]
     text = json.dumps({"data": [{"paragraphs": [{"context": f"임수경 {word} 왔다.", "qas": qas} for word in "가나"]}]})
     output = run(tmp_path, "training.epochs=1", "data.format=korquad", "data.language=ko", text=text)
-    ((example,),) = load(output).predict([("임수경 왔다.", "누가 왔나?")])
-    assert example.metadata.scheme == "korquad"
+    ((answer,),) = load(output).predict([("임수경 왔다.", "누가 왔나?")])
+    assert answer.text in "임수경 왔다."
     about = qa.QuestionMetadata(split_passage("임수경을", "ko"), "korquad")
     assert qa.count(Example((), ("임수경",), about), ("임수경을", 0)) == (0, pytest.approx(6 / 7), 1)
 

@@ -12,7 +12,15 @@ from support import TOLERANCE
 from torch.autograd import gradcheck
 from torch.nn.functional import pad
 
-from pyelmo.tasks.qa.network import BoundaryScores, QaNetwork, SelfAttention, TextBatch, answer_loss, best_spans
+from pyelmo.tasks.qa.network import (
+    BoundaryScores,
+    QaNetwork,
+    SelfAttention,
+    TextBatch,
+    answer_loss,
+    best_spans,
+    span_probabilities,
+)
 
 D, E, H = 5, 2, 3
 LENGTHS = {"passage": torch.tensor([6, 1, 4]), "question": torch.tensor([2, 3, 1])}
@@ -296,3 +304,15 @@ def test_batch_mates_change_no_loss():
     spans = [[(0, 2)], [(3, 6), (1, 1)]]
     alone = [answer_loss(BoundaryScores(*(each[row : row + 1] for each in scores)), [spans[row]]) for row in range(2)]
     assert float(answer_loss(scores, spans)) == pytest.approx(float(sum(alone)) / 2)
+
+
+def test_the_probabilities_of_all_answers_sum_to_one():
+    torch.manual_seed(0)
+    scores = BoundaryScores(*torch.randn(2, 1, 5))
+    scores.last[0, 4] = scores.first[0, 4] = -torch.inf  # padding
+    spans = [(first, last) for first in range(4) for last in range(first, min(first + 3, 4))]
+    values = [span_probabilities(scores, [span], 3)[0] for span in spans]
+    assert sum(values) == pytest.approx(1)
+    assert spans[max(range(len(spans)), key=values.__getitem__)] == best_spans(scores, 3)[0]
+    weights = [float((scores.first[0, first] + scores.last[0, last]).exp()) for first, last in spans]
+    assert values == pytest.approx([weight / sum(weights) for weight in weights], rel=1e-5)

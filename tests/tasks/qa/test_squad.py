@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.tasks.harness.texts import split_source, with_offsets
 from pyelmo.tasks.qa.data import (
     AnswerSpan,
     make_passage,
     read_questions,
-    spaced_passage,
     split_passage,
     split_question,
     training_questions,
@@ -66,7 +66,7 @@ def test_an_answer_may_cross_white_space_of_any_kind_if_it_is_written_so():
 
 
 def test_words_that_are_split_already_stay_so():
-    passage = spaced_passage(["don't", "", "stop", "New York"])
+    passage = make_passage(split_source(["don't", "", "stop", "New York"], "en"))
     assert passage.words == ("don't", "", "stop", "New York")
     assert (passage.text, passage.text_of(2, 3)) == ("don't  stop New York", "stop New York")
     assert [passage.text[start:end] for start, end in zip(passage.starts, passage.ends, strict=True)] == list(
@@ -83,7 +83,7 @@ def test_korean_answers_are_exact_by_morphemes_and_widened_by_eojeol():
 
 def test_a_morpheme_that_is_not_written_has_the_word_before_it():
     spans = [TokenSpan("의사", 0, 2), TokenSpan("이", 2, 2), TokenSpan("다", 2, 3)]
-    passage = make_passage("의사다", spans)
+    passage = make_passage(with_offsets("의사다", spans))
     assert [passage.text_of(place, place) for place in range(3)] == ["의사", "의사", "다"]
     assert (passage.bounds(1, 1), passage.text_of(1, 2), passage.find("의사")) == ((0, 2), "다", [AnswerSpan(0, 0)])
 

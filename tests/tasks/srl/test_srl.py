@@ -28,6 +28,12 @@ def test_roles_of_the_predicates_found_in_raw_text(tmp_path, ner_data, where):
     assert model.vocabularies["predicates"] == ("ate", "saw")
     (examples,) = model.predict(["Bob saw fish"])
     assert model.task.format(examples) == "[ARG0 Bob] [V saw] [ARG1 fish]"
+    (answer,) = examples
+    assert [(span.label, span.text, span.start, span.end) for span in answer.spans] == [
+        ("ARG0", "Bob", 0, 3), ("V", "saw", 4, 7), ("ARG1", "fish", 8, 12),
+    ]  # fmt: skip
+    assert all(0 < span.probability <= 1 for span in answer.spans)
+    assert (answer.to_json()["predicate"], repr(answer)[-18:]) == (1, ", predicate='saw')")
     assert model.predict(["Nothing here"]) == [[]]
 
 

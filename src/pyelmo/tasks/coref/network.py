@@ -53,6 +53,11 @@ class Ranking:
         rows = torch.arange(count, device=best.device)
         return torch.where(best > 0, rows - width + best - 1, rows)
 
+    def link_probabilities(self) -> Tensor:  # (M,)
+        """Return the probability of each span's best antecedent, or of having none if that is best."""
+        probabilities: Tensor = pad(self.scores, (1, 0)).double().softmax(1).amax(1)
+        return probabilities
+
     def clusters(self) -> list[list[tuple[int, int]]]:
         """Return the first and last words of the mentions of each cluster of two or more."""
         mentions_of: dict[int, list[tuple[int, int]]] = {}

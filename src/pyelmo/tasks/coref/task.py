@@ -5,25 +5,27 @@ An example is a document. Its texts are the sentences, its labels clusters of (f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
+from pyelmo.tasks.answers import Answer, CoreferenceAnswer, CoreferenceMention
 from pyelmo.tasks.coref.data import document_files, group_by_sentence, read_documents, sorted_clusters
 from pyelmo.tasks.coref.network import CorefNetwork, Ranking, gold_clusters
 from pyelmo.tasks.coref.scores import FIELDS, METRICS, count_clusters, f1, mean_f1
 from pyelmo.tasks.harness.metrics import Metric
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, check_positive
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, TextOrWords, Vocabularies
+from pyelmo.tasks.harness.texts import SplitText, split_source, with_offsets
 from pyelmo.tasks.inputs.characters import CharacterFeatures
 from pyelmo.text.characters import Bytes
-from pyelmo.text.tokens import split_sentences, split_words
+from pyelmo.text.tokens import TokenSpan, split_sentences, split_spans
 
 SYMBOL = 8  # size of a character's embedding
 FILTER_WIDTHS = (3, 4, 5)
@@ -135,8 +137,23 @@ class Ranker(nn.Module):
         return ranking.loss(gold_clusters(ranking.spans, mentions, self.ranker.width, example.length))
 
     def predict(self, sentences: NetworkInputs) -> list[Prediction]:
-        clusters = self._ranking(sentences).clusters()
-        return [tuple(sorted(tuple((start, last + 1) for start, last in cluster) for cluster in clusters))]
+        return [_sorted_words(self._ranking(sentences))]
+
+    def answer(self, sentences: NetworkInputs) -> list[CoreferenceAnswer]:
+        (example,) = sentences.examples
+        ranking = self._ranking(sentences)
+        spans = [(start, last + 1) for start, last in torch.stack(ranking.spans, 1).tolist()]
+        links, probabilities = ranking.links().tolist(), ranking.link_probabilities().tolist()
+        link_of = {
+            span: (None if link == row else spans[link], probability)
+            for row, (span, link, probability) in enumerate(zip(spans, links, probabilities, strict=True))
+        }
+        words = [word for text in example.texts for word in text]
+        source, clusters = example.source or split_source(words, "general"), _sorted_words(ranking)
+        mentions = [tuple(_mention(words, cluster, link_of, source) for words in cluster) for cluster in clusters]
+        return [
+            CoreferenceAnswer(texts=example.texts, labels=clusters, offsets=source.offsets, clusters=tuple(mentions))
+        ]
 
     def _ranking(self, sentences: NetworkInputs) -> Ranking:
         (example,) = sentences.examples
@@ -153,6 +170,25 @@ class Ranker(nn.Module):
         return ranking
 
 
+def _sorted_words(ranking: Ranking) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return the first word and the end of each mention, by cluster."""
+    return tuple(sorted(tuple((start, last + 1) for start, last in cluster) for cluster in ranking.clusters()))
+
+
+def _mention(
+    words: tuple[int, int],
+    cluster: Sequence[tuple[int, int]],
+    link_of: Mapping[tuple[int, int], tuple[tuple[int, int] | None, float]],
+    source: SplitText,
+) -> CoreferenceMention:
+    start, end = source.bounds(words[0], words[1] - 1)
+    antecedent, probability = link_of[words]
+    return CoreferenceMention(
+        text=source.text[start:end], start=start, end=end, words=words, probability=probability,
+        antecedent=None if antecedent is None else cluster.index(antecedent),
+    )  # fmt: skip
+
+
 def count(example: Example, prediction: Prediction) -> tuple[float, ...]:
     return count_clusters(example.labels, prediction)
 
@@ -161,15 +197,26 @@ def make_examples(texts: Sequence[TextOrWords], data: CorefDataSettings, vocabul
     """Return the example of a document. Raw text is split into lines, sentences and words; words into sentences."""
     (text,) = texts
     if not isinstance(text, str):
-        return [Example(group_by_sentence(text, data.language), (), DocumentMetadata())]
-    sentences = [sentence for line in text.split("\n") for sentence in split_sentences(line, data.language)]
-    sentences_in_words = (tuple(split_words(sentence, data.language)) for sentence in sentences)
-    return [Example(tuple(words for words in sentences_in_words if words), (), DocumentMetadata())]
+        source = split_source(text, data.language)
+        return [Example(group_by_sentence(text, data.language), (), DocumentMetadata(), source)]
+    sentences: list[tuple[str, ...]] = []
+    spans: list[TokenSpan] = []
+    begin = 0  # of the line
+    for line in text.split("\n"):
+        at = 0
+        for sentence in split_sentences(line, data.language):
+            at = line.index(sentence, at)
+            words = split_spans(sentence, data.language)
+            spans += [TokenSpan(word, begin + at + start, begin + at + end) for word, start, end in words]
+            sentences += [tuple(span.word for span in words)] if words else []
+            at += len(sentence)
+        begin += len(line) + 1
+    return [Example(tuple(sentences), (), DocumentMetadata(), with_offsets(text, spans))]
 
 
-def format_examples(examples: Sequence[Example]) -> str:
+def format_answers(answers: Sequence[Answer]) -> str:
     """Format a document, one sentence per line with numbered brackets, then the mentions of each number."""
-    (example,) = examples
+    (example,) = answers
     words = [word for text in example.texts for word in text]
     marked, lines, begin = list(words), [], 0
     spans = [(start, end, number) for number, cluster in enumerate(example.labels, 1) for start, end in cluster]
@@ -182,10 +229,6 @@ def format_examples(examples: Sequence[Example]) -> str:
     for number, cluster in enumerate(example.labels, 1):
         lines.append(f"{number}: " + " | ".join(" ".join(words[start:end]) for start, end in cluster))
     return "\n".join(lines)
-
-
-def to_json(example: Example) -> dict[str, Any]:
-    return {"sentences": example.texts, "clusters": example.labels}
 
 
 def figures(sums: Float64Array) -> dict[str, Float64Array]:
@@ -203,8 +246,7 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Ranker,
     count=count,
-    format=format_examples,
-    to_json=to_json,
+    format=format_answers,
     input_names=("document",),
     make_examples=make_examples,
     texts_per_example=0,

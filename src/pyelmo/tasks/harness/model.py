@@ -6,7 +6,6 @@ B batch, T time steps. `storage.py` saves and loads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from pyelmo.tasks.harness.task import (
     Vocabularies,
     Words,
     read_examples,
-    split_text,
 )
 from pyelmo.tasks.inputs.embedding_table import WordIndex
 from pyelmo.tasks.inputs.layer_sources import LayerSource, trainable_layers
@@ -79,7 +77,7 @@ class TaskModel(nn.Module):
             lambda *texts: [values.cpu() for values in self.network.probabilities(*texts)], examples, progress
         )
 
-    def predict(self, texts: Sequence[TextOrWords | Sequence[TextOrWords]]) -> list[list[Example]]:
+    def predict(self, texts: Sequence[TextOrWords | Sequence[TextOrWords]]) -> list[list[Any]]:
         """Predict the labels of raw texts.
 
         Args:
@@ -88,38 +86,54 @@ class TaskModel(nn.Module):
                 premise and hypothesis (nli), or passage and question (qa).
 
         Returns:
-            For each input a list of examples with predicted `labels`, in the order of the inputs. There is one
-            example for each input; srl has one for each predicate of the sentence.
+            For each input a list of answers, in the order of the inputs: a `LabelAnswer` (sentiment, nli), a
+            `SpansAnswer` (ner; srl has one for each predicate of the sentence), a `PassageAnswer` (qa) or a
+            `CoreferenceAnswer` (coref), with probabilities and with offsets of characters. The list of an input
+            without words is empty.
 
         Raises:
-            InputError: `texts` is a single string, an input has the wrong number of texts, or a text has no words.
+            InputError: `texts` is a single string, an input has the wrong number of texts, or one text of a pair has no
+                words.
 
         Example:
             >>> from pyelmo import tasks
             >>> model = tasks.load("run")
-            >>> [[example]] = model.predict(["Ann Lee lives in New York ."])
-            >>> example.labels
+            >>> [[answer]] = model.predict(["Ann Lee lives in New York ."])
+            >>> answer.labels
             ('B-PER', 'I-PER', 'O', 'O', 'B-LOC', 'I-LOC', 'O')
-            >>> model.task.format([example])
+            >>> [(span.label, span.text, span.start, span.end) for span in answer.spans]
+            [('PER', 'Ann Lee', 0, 7), ('LOC', 'New York', 17, 25)]
+            >>> all(span.probability > 0.5 for span in answer.spans)
+            True
+            >>> model.task.format([answer])
             '[PER Ann Lee] lives in [LOC New York] .'
         """
         if isinstance(texts, str):
             raise InputError("texts is one string. Give a list of texts: predict([text]).")
-        names, data = self.task.input_names, self.recipe.data
-        examples_of = []
-        for number, given in enumerate(texts):
-            inputs: Any = (given,) if len(names) == 1 else given
-            if isinstance(inputs, str) or len(inputs) != len(names):
-                raise InputError(
-                    f"input {number}: {self.task.name} needs {len(names)} texts ({', '.join(names)}), got "
-                    f"{'one string' if isinstance(inputs, str) else len(inputs)}"
-                )
-            for name, text in zip(names, inputs, strict=True):
-                if not split_text(text, data.language):
-                    raise InputError(f"input {number}: the {name} has no words")
-            examples_of.append(self.task.make_examples(inputs, data, self.vocabularies))
-        predictions = iter(self.predict_examples([example for examples in examples_of for example in examples]))
-        return [[replace(example, labels=next(predictions)) for example in examples] for examples in examples_of]
+        examples_of = [self._read_input(number, given) for number, given in enumerate(texts)]
+        examples = [example for examples in examples_of for example in examples]
+        answers = iter(self._in_batches(self.network.answer, examples, progress=False))
+        return [[next(answers) for _ in examples] for examples in examples_of]
+
+    def _read_input(self, number: int, given: Any) -> list[Example]:
+        """Return the examples of one input; there is none if it has no words."""
+        names = self.task.input_names
+        inputs: Any = (given,) if len(names) == 1 else given
+        if isinstance(inputs, str) or len(inputs) != len(names):
+            raise InputError(
+                f"input {number}: {self.task.name} needs {len(names)} texts ({', '.join(names)}), got "
+                f"{'one string' if isinstance(inputs, str) else len(inputs)}"
+            )
+        if all(_is_blank(text) for text in inputs):
+            return []
+        for name, text in zip(names, inputs, strict=True):
+            if _is_blank(text):
+                raise InputError(f"input {number}: the {name} has no words")
+        try:
+            examples = self.task.make_examples(inputs, self.recipe.data, self.vocabularies)
+        except InputError as error:
+            raise InputError(f"input {number}: {error}") from error
+        return [example for example in examples if example.texts and all(example.texts)]
 
     def evaluate(self, path: str | Path, *, progress: bool = False) -> Score:
         """Score the predictions for a labelled file.
@@ -183,6 +197,10 @@ class TaskModel(nn.Module):
     def own_state(self) -> dict[str, Tensor]:
         """Return all weights but those of a biLM, which is saved in a folder of its own."""
         return {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("bilm.")}
+
+
+def _is_blank(text: TextOrWords) -> bool:
+    return not (text.strip() if isinstance(text, str) else text)
 
 
 def score_predictions(task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Score:

@@ -19,8 +19,8 @@ from pyelmo.errors import FormatError, InputError
 from pyelmo.model.recurrent import Packing, pack
 from pyelmo.tasks.harness.metrics import Metric
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.texts import SplitText, split_source
 from pyelmo.text.lines import existing
-from pyelmo.text.tokens import split_words
 
 Words = tuple[str, ...]
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task collects from its training set
@@ -35,8 +35,14 @@ class Example:
     """One or more texts with their labels. The encoder reads each text on its own."""
 
     texts: tuple[Words, ...]  # a sentence; a premise and a hypothesis; a passage and a question; a document's sentences
-    labels: Prediction = ()  # gold labels, or predicted ones after a prediction; empty if unknown
-    metadata: Any = None  # what else the task needs: the position of a predicate, the character offsets of words
+    labels: Prediction = ()  # gold labels; empty if unknown
+    metadata: Any = None  # what else the task needs: the position of a predicate, the speakers of words
+    source: SplitText | None = None  # the first text, or the document, as it was given for a prediction
+
+    @property
+    def given(self) -> SplitText:
+        """The first text as it was given, or its words with spaces between them."""
+        return self.source or split_source(self.words, "general")
 
     @property
     def words(self) -> Words:
@@ -76,6 +82,9 @@ class Network(Protocol):
 
     def predict(self, *texts: NetworkInputs) -> list[Prediction]: ...
 
+    def answer(self, *texts: NetworkInputs) -> list[Any]:
+        """Return the same predictions as one of the types of `pyelmo.tasks.answers` each, with probabilities."""
+
 
 class ProbabilisticNetwork(Network, Protocol):
     """A network that predicts from probabilities, so that an ensemble can average them."""
@@ -94,22 +103,14 @@ class InputSizes:
     output: int
 
 
-def split_text(text: TextOrWords, language: str) -> Words:
-    """Split raw text by the rules of a language; return words unchanged."""
-    return tuple(split_words(text, language) if isinstance(text, str) else text)
-
-
 def single_example(texts: Sequence[TextOrWords], data: DataSettings, vocabularies: Vocabularies) -> list[Example]:
     """Return one example that holds these texts."""
-    return [Example(tuple(split_text(text, data.language) for text in texts))]
+    sources = [split_source(text, data.language) for text in texts]
+    return [Example(tuple(source.words for source in sources), source=sources[0])]
 
 
 def single_file(path: Path, data: DataSettings) -> list[Path]:
     return [path]
-
-
-def labels_only(example: Example) -> dict[str, Any]:
-    return {"labels": example.labels}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +132,10 @@ class Task:
     crop: Callable[[Example, Any, np.random.Generator], Example] | None = None
     # Evaluation: an example and its prediction -> the numbers that it adds to the metric.
     count: Callable[[Example, Prediction], Sequence[float]]
-    # Prediction: texts with these names become examples without labels, which are then shown or written as JSON.
+    # Prediction: texts with these names become examples without labels.
     input_names: tuple[str, ...] = ("sentence",)
     make_examples: Callable[[Sequence[TextOrWords], Any, Vocabularies], list[Example]] = single_example
-    format: Callable[[Sequence[Example]], str]  # the predicted examples of one input, as text
-    to_json: Callable[[Example], dict[str, Any]] = labels_only
+    format: Callable[[Sequence[Any]], str]  # the answers about one input, as text
 
 
 def find_task(name: str) -> Task:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from pyelmo.tasks.answers import LabelAnswer
 from pyelmo.tasks.harness.task import Example, NetworkInputs, Prediction, Vocabularies
 
 
@@ -28,6 +29,20 @@ class OneLabelModule(nn.Module):
 
     def predict(self, *texts: NetworkInputs) -> list[Prediction]:
         return self.decide(texts[0].examples, self.probabilities(*texts))
+
+    def answer(self, *texts: NetworkInputs) -> list[LabelAnswer]:
+        examples, probabilities = texts[0].examples, self.probabilities(*texts)
+        return [
+            LabelAnswer(
+                texts=example.texts,
+                labels=labels,
+                offsets=example.given.offsets,
+                probabilities=dict(zip(self.labels, values.tolist(), strict=True)),
+            )
+            for example, labels, values in zip(
+                examples, self.decide(examples, probabilities), probabilities, strict=True
+            )
+        ]
 
     def probabilities(self, *texts: NetworkInputs) -> list[Tensor]:
         """Return the probabilities of the labels (K,) for each example."""

@@ -101,6 +101,22 @@ class _LogPartition(torch.autograd.Function):
         return labels, None, pairs.sum((0, 1)), labels[:, 0].sum(0), ends.sum((0, 1))
 
 
+def restrict(transitions: Tensor, start: Tensor, end: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the scores with minus infinity where `allowed` (K + 2, K + 2) forbids a label to follow another.
+
+    An emission could outweigh any finite penalty.
+    """
+    if allowed is None:
+        return transitions, start, end
+    labels = len(start)
+    forbidden = ~allowed.to(start.device)
+    return (
+        transitions.masked_fill(forbidden[:labels, :labels], -torch.inf),
+        start.masked_fill(forbidden[labels, :labels], -torch.inf),
+        end.masked_fill(forbidden[:labels, labels + 1], -torch.inf),
+    )
+
+
 @torch.no_grad()
 def viterbi(
     emissions: Tensor,
@@ -112,11 +128,7 @@ def viterbi(
 ) -> list[list[int]]:
     """Return the best label sequence of each sentence among those that `allowed` (K + 2, K + 2) permits."""
     labels = emissions.shape[2]
-    if allowed is not None:  # minus infinity, because an emission could outweigh any finite penalty
-        forbidden = ~allowed.to(emissions.device)
-        transitions = transitions.masked_fill(forbidden[:labels, :labels], -torch.inf)
-        start = start.masked_fill(forbidden[labels, :labels], -torch.inf)
-        end = end.masked_fill(forbidden[:labels, labels + 1], -torch.inf)
+    transitions, start, end = restrict(transitions, start, end, allowed)
     first, *others = emissions.unbind(1)
     bests, origins = [start + first], []  # (B, K): the score of the best sequence up to a label, and the label before
     for step in others:  # scores after the end of a sentence are not used

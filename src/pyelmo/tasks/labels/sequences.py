@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyelmo.tasks.harness.task import Example, Vocabularies
-from pyelmo.tasks.labels.spans import to_spans
+from pyelmo.tasks.answers import Answer, LabelledSpan, SpansAnswer
+from pyelmo.tasks.harness.task import Example, Prediction, Vocabularies
+from pyelmo.tasks.labels.spans import Span, to_spans
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
@@ -14,8 +15,31 @@ def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
     return {"labels": ("O", *(f"{letter}-{kind}" for kind in kinds for letter in "BI"))}
 
 
-def format_examples(examples: Sequence[Example]) -> str:
-    """Format each example as a line with brackets around its spans: John lives in [LOC New York] ."""
+def spans_answer(
+    example: Example, labels: Prediction, spans: Sequence[tuple[Span, float]], predicate: int | None = None
+) -> SpansAnswer:
+    """Return the answer for a sentence with the characters of its spans, given their words and probabilities."""
+    source = example.given
+    labelled = []
+    for span, probability in spans:
+        start, end = source.bounds(span.start, span.end - 1)
+        labelled.append(
+            LabelledSpan(
+                label=span.label,
+                text=source.text[start:end],
+                start=start,
+                end=end,
+                words=(span.start, span.end),
+                probability=probability,
+            )
+        )
+    return SpansAnswer(
+        texts=example.texts, labels=labels, offsets=source.offsets, spans=tuple(labelled), predicate=predicate
+    )
+
+
+def format_answers(examples: Sequence[Answer]) -> str:
+    """Format each answer as a line with brackets around its spans: John lives in [LOC New York] ."""
     lines = []
     for example in examples:
         words = list(example.words)

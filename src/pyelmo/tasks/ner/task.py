@@ -10,6 +10,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from pyelmo.tasks.answers import SpansAnswer
 from pyelmo.tasks.harness.batching import pad_ids
 from pyelmo.tasks.harness.metrics import SPAN_F1
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
@@ -17,6 +18,7 @@ from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Predic
 from pyelmo.tasks.inputs.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.labels import sequences
 from pyelmo.tasks.labels.crf import CRF, allowed_transitions
+from pyelmo.tasks.labels.marginals import Marginals
 from pyelmo.tasks.labels.spans import convert, count_spans, to_spans
 from pyelmo.tasks.ner.data import read_conll2003, read_klue, read_labelled, read_naver
 from pyelmo.tasks.ner.network import TaggerNetwork
@@ -96,6 +98,16 @@ class Tagger(nn.Module):
         paths = self.crf.decode(self._emissions(inputs), inputs.mask)
         return [tuple(convert([self.labels[number] for number in path], "bioul", "bio")) for path in paths]
 
+    def answer(self, inputs: NetworkInputs) -> list[SpansAnswer]:
+        emissions, crf = self._emissions(inputs), self.crf
+        marginals = Marginals(emissions, inputs.mask, crf.transitions, crf.start, crf.end, crf.allowed)
+        answers = []
+        for row, path in enumerate(crf.decode(emissions, inputs.mask)):
+            labels = tuple(convert([self.labels[number] for number in path], "bioul", "bio"))
+            spans = marginals.spans(row, path, self.labels, "bioul")
+            answers.append(sequences.spans_answer(inputs.examples[row], labels, spans))
+        return answers
+
     def _emissions(self, inputs: NetworkInputs) -> Tensor:  # (B, T, K)
         vectors = inputs.vectors
         if self.characters is not None:
@@ -118,5 +130,5 @@ TASK = Task(
     build_vocabularies=sequences.build_vocabularies,
     build_network=Tagger,
     count=count,
-    format=sequences.format_examples,
+    format=sequences.format_answers,
 )

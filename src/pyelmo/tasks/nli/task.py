@@ -9,6 +9,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from pyelmo.tasks.answers import Answer
 from pyelmo.tasks.harness.metrics import ACCURACY
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import EMPTY_TEXT, Example, InputSizes, NetworkInputs, Task, Vocabularies
@@ -60,10 +61,10 @@ class Entailment(classification.OneLabelModule):
         return scores
 
 
-def format_examples(examples: Sequence[Example]) -> str:
+def format_answers(answers: Sequence[Answer]) -> str:
     """Format a pair with its label: entailment: A man sleeps . -> A man rests ."""
-    (example,) = examples
-    return f"{example.labels[0]}: {' -> '.join(' '.join(text) for text in example.texts)}"
+    (answer,) = answers
+    return f"{answer.labels[0]}: {' -> '.join(' '.join(text) for text in answer.texts)}"
 
 
 TASK = Task(
@@ -76,7 +77,7 @@ TASK = Task(
     build_vocabularies=classification.build_vocabularies,
     build_network=Entailment,
     count=classification.count,
-    format=format_examples,
+    format=format_answers,
     input_names=("premise", "hypothesis"),
     texts_per_example=2,
 )

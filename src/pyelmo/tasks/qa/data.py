@@ -9,18 +9,17 @@ Answers are searched by their text in the whole passage; `answer_start` is not r
 from __future__ import annotations
 
 import logging
-from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyelmo.errors import FormatError, InputError
 from pyelmo.parsing import read_json
+from pyelmo.tasks.harness.texts import SplitText, split_source
 from pyelmo.text.lines import check_published
-from pyelmo.text.tokens import TokenSpan, split_spans, split_words
+from pyelmo.text.tokens import split_words
 
 log = logging.getLogger("pyelmo")
 
@@ -35,28 +34,8 @@ class AnswerSpan(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, eq=False)
-class Passage:
-    """A text and its words: word n is `text[starts[n]:ends[n]]`, or the morpheme that is written so."""
-
-    text: str
-    words: tuple[str, ...]
-    starts: array[int]
-    ends: array[int]
-
-    def bounds(self, first: int, last: int) -> tuple[int, int]:
-        """Return the start and end of the characters of a span of words.
-
-        A morpheme that is not written (its start is its end) has the characters of the word before it.
-        """
-        while first and self.starts[first] == self.ends[last]:
-            first -= 1
-        return self.starts[first], self.ends[last]
-
-    def text_of(self, first: int, last: int) -> str:
-        """Return the original text of a span of words."""
-        start, end = self.bounds(first, last)
-        return self.text[start:end]
+class Passage(SplitText):
+    """A text in which answers are searched."""
 
     def find(self, answer: str) -> list[AnswerSpan]:
         """Return the spans of an answer that begins or ends inside the fewest words.
@@ -98,24 +77,14 @@ class Question:
 
 def split_passage(text: str, language: str) -> Passage:
     """Split a text into words by the rules of a language."""
-    return make_passage(text, split_spans(text, language))
+    return make_passage(split_source(text, language))
 
 
-def spaced_passage(words: Sequence[str]) -> Passage:
-    """Join words by spaces."""
-    starts = accumulate((len(word) + 1 for word in words), initial=0)
-    spans = [TokenSpan(word, start, start + len(word)) for word, start in zip(words, starts, strict=False)]
-    return make_passage(" ".join(words), spans)
-
-
-def make_passage(text: str, spans: Sequence[TokenSpan]) -> Passage:
-    """Build a passage from a text and its words with their characters."""
-    if not spans:
+def make_passage(source: SplitText) -> Passage:
+    """Return a text with at least one word as a passage."""
+    if not source.words:
         raise InputError("the passage has no words")
-    # Morphemes that share a syllable need not be in the order of their bounds, but `find` needs sorted ones.
-    starts = array("i", accumulate((span.start for span in spans), max))
-    ends = array("i", accumulate((span.end for span in spans), max))
-    return Passage(text, tuple(span.word for span in spans), starts, ends)
+    return Passage(source.text, source.words, source.starts, source.ends)
 
 
 def split_question(text: str, language: str) -> tuple[str, ...]:

@@ -161,14 +161,29 @@ def answer_loss(scores: BoundaryScores, spans: Sequence[Sequence[tuple[int, int]
     return (values.logsumexp(2) - correct_values.logsumexp(2)).sum(0).mean()
 
 
+def span_probabilities(scores: BoundaryScores, spans: Sequence[tuple[int, int]], longest: int) -> list[float]:
+    """Return the probability of a span of each passage among all its spans of at most `longest` words."""
+    firsts, lasts = torch.tensor(spans, device=scores.first.device).T  # (B,) each
+    rows = torch.arange(len(firsts), device=firsts.device)
+    totals = (scores.first.unsqueeze(2) + _words_ahead(scores, longest)).double()  # (B, T, W)
+    chosen = totals[rows, firsts, lasts - firsts]
+    probabilities: list[float] = (chosen - totals.flatten(1).logsumexp(1)).exp().tolist()
+    return probabilities
+
+
+def _words_ahead(scores: BoundaryScores, longest: int) -> Tensor:  # (B, T, W)
+    """Return for each first word the scores of the last words of answers of at most `longest` words."""
+    width = min(longest, scores.first.shape[1])
+    return nn.functional.pad(scores.last, (0, width - 1), value=-torch.inf).unfold(1, width, 1)
+
+
 def best_spans(scores: BoundaryScores, longest: int) -> list[tuple[int, int]]:
     """Return the first and last word of each passage's best answer of at most `longest` words.
 
     The search is exact: it takes the best last word for every first word, then the best of these pairs. Of equal
     answers it takes the earliest, then the shortest.
     """
-    width = min(longest, scores.first.shape[1])
-    ahead = nn.functional.pad(scores.last, (0, width - 1), value=-torch.inf).unfold(1, width, 1)  # (B, T, W)
+    ahead = _words_ahead(scores, longest)  # (B, T, W)
     offsets = ahead.argmax(2)  # (B, T)
     totals = scores.first + ahead.gather(2, offsets.unsqueeze(2)).squeeze(2)  # (B, T)
     firsts = totals.argmax(1, keepdim=True)  # (B, 1)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pyelmo.arrays import Float64Array
+from pyelmo.tasks.answers import Answer, PassageAnswer
 from pyelmo.tasks.harness.metrics import Metric, percentage
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, check_positive
 from pyelmo.tasks.harness.task import (
@@ -25,18 +26,17 @@ from pyelmo.tasks.harness.task import (
     Task,
     TextOrWords,
     Vocabularies,
-    split_text,
 )
+from pyelmo.tasks.harness.texts import split_source
 from pyelmo.tasks.inputs.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.qa.data import (
     AnswerSpan,
     Passage,
+    make_passage,
     read_questions,
-    spaced_passage,
-    split_passage,
     training_questions,
 )
-from pyelmo.tasks.qa.network import BoundaryScores, QaNetwork, TextBatch, answer_loss, best_spans
+from pyelmo.tasks.qa.network import BoundaryScores, QaNetwork, TextBatch, answer_loss, best_spans, span_probabilities
 from pyelmo.tasks.qa.scores import score_answer
 
 
@@ -113,6 +113,25 @@ class Reader(nn.Module):
     def predict(self, passages: NetworkInputs, questions: NetworkInputs) -> list[Prediction]:
         return self._answers(passages.examples, self._scores(passages, questions))
 
+    def answer(self, passages: NetworkInputs, questions: NetworkInputs) -> list[PassageAnswer]:
+        scores = self._scores(passages, questions)
+        spans = best_spans(scores, self.longest)
+        answers = []
+        probabilities = span_probabilities(scores, spans, self.longest)
+        for example, span, probability in zip(passages.examples, spans, probabilities, strict=True):
+            passage = example.metadata.passage
+            start, end = passage.bounds(*span)
+            answers.append(
+                PassageAnswer(
+                    texts=example.texts,
+                    labels=(passage.text[start:end], start),
+                    offsets=passage.offsets,
+                    end=end,
+                    probability=probability,
+                )
+            )
+        return answers
+
     def probabilities(self, passages: NetworkInputs, questions: NetworkInputs) -> list[Tensor]:
         """Return for each example the probabilities (2, T) of the first and of the last word."""
         values = torch.stack(self._scores(passages, questions)).softmax(2)  # (2, B, T)
@@ -156,20 +175,14 @@ def _figures(sums: Float64Array) -> dict[str, Float64Array]:
 def make_examples(texts: Sequence[TextOrWords], data: QaDataSettings, vocabularies: Vocabularies) -> list[Example]:
     """Return the example of a passage and a question. If the passage is given in words, spaces join its answer."""
     text, question = texts
-    passage = split_passage(text, data.language) if isinstance(text, str) else spaced_passage(text)
-    return [
-        Example((passage.words, split_text(question, data.language)), metadata=QuestionMetadata(passage, data.format))
-    ]
+    passage = make_passage(split_source(text, data.language))
+    words = split_source(question, data.language).words
+    return [Example((passage.words, words), metadata=QuestionMetadata(passage, data.format))]
 
 
-def format_examples(examples: Sequence[Example]) -> str:
+def format_answers(answers: Sequence[Answer]) -> str:
     """Return the text of each answer, one per line: New York"""
-    return "\n".join(str(example.labels[0]) for example in examples)
-
-
-def to_json(example: Example) -> dict[str, Any]:
-    answer, start = example.labels
-    return {"answer": answer, "start": start}
+    return "\n".join(str(answer.labels[0]) for answer in answers)
 
 
 TASK = Task(
@@ -182,8 +195,7 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Reader,
     count=count,
-    format=format_examples,
-    to_json=to_json,
+    format=format_answers,
     input_names=("passage", "question"),
     make_examples=make_examples,
     texts_per_example=2,

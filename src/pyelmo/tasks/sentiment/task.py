@@ -9,6 +9,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from pyelmo.tasks.answers import Answer
 from pyelmo.tasks.harness.metrics import ACCURACY
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.task import EMPTY_TEXT, Example, InputSizes, NetworkInputs, Task, Vocabularies
@@ -68,10 +69,10 @@ class Classifier(classification.OneLabelModule):
         return scores
 
 
-def format_examples(examples: Sequence[Example]) -> str:
+def format_answers(answers: Sequence[Answer]) -> str:
     """Format a review with its label: 4: A lovely film ."""
-    (example,) = examples
-    return f"{example.labels[0]}: {' '.join(example.words)}"
+    (answer,) = answers
+    return f"{answer.labels[0]}: {' '.join(answer.words)}"
 
 
 TASK = Task(
@@ -84,5 +85,5 @@ TASK = Task(
     build_vocabularies=classification.build_vocabularies,
     build_network=Classifier,
     count=classification.count,
-    format=format_examples,
+    format=format_answers,
 )

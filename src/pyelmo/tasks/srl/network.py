@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from pyelmo.model.highway_lstm import HighwayLayer
 from pyelmo.tasks.labels.crf import allowed_transitions, viterbi
+from pyelmo.tasks.labels.marginals import Marginals
 
 
 class SrlNetwork(nn.Module):
@@ -63,5 +64,14 @@ class SrlNetwork(nn.Module):
 
     def decode(self, scores: Tensor, mask: Tensor) -> list[list[int]]:
         """Return the numbers of each sentence's best labels among those that form valid spans."""
-        zeros = scores.new_zeros(scores.shape[2])
-        return viterbi(scores, mask, scores.new_zeros(len(zeros), len(zeros)), zeros, zeros, self.allowed)
+        return viterbi(scores, mask, *_no_transitions(scores), self.allowed)
+
+    def marginals(self, scores: Tensor, mask: Tensor) -> Marginals:
+        """Return the probabilities of label sequences among those that form valid spans."""
+        return Marginals(scores, mask, *_no_transitions(scores), self.allowed)
+
+
+def _no_transitions(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the scores of transitions, starts and ends of a network that has none."""
+    zeros = scores.new_zeros(scores.shape[2])
+    return scores.new_zeros(len(zeros), len(zeros)), zeros, zeros

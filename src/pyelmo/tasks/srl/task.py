@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from pyelmo.tasks.answers import SpansAnswer
 from pyelmo.tasks.harness.batching import pad_ids
 from pyelmo.tasks.harness.metrics import SPAN_F1
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
@@ -23,8 +24,8 @@ from pyelmo.tasks.harness.task import (
     Task,
     TextOrWords,
     Vocabularies,
-    split_text,
 )
+from pyelmo.tasks.harness.texts import split_source
 from pyelmo.tasks.labels import sequences
 from pyelmo.tasks.labels.spans import count_arguments, to_spans
 from pyelmo.tasks.srl.data import read_conll2005, read_conll2012, read_propbank
@@ -104,6 +105,16 @@ class Labeller(nn.Module):
         paths = self.roles.decode(self._scores(inputs), inputs.mask)
         return [tuple(self.labels[number] for number in path) for path in paths]
 
+    def answer(self, inputs: NetworkInputs) -> list[SpansAnswer]:
+        scores = self._scores(inputs)
+        marginals = self.roles.marginals(scores, inputs.mask)
+        answers = []
+        for row, path in enumerate(self.roles.decode(scores, inputs.mask)):
+            example, labels = inputs.examples[row], tuple(self.labels[number] for number in path)
+            spans = marginals.spans(row, path, self.labels, "bio")
+            answers.append(sequences.spans_answer(example, labels, spans, example.metadata))
+        return answers
+
     def _scores(self, inputs: NetworkInputs) -> Tensor:  # (B, T, K)
         predicates = torch.tensor([example.metadata for example in inputs.examples])
         predicates = predicates.to(inputs.mask.device, non_blocking=True)
@@ -118,13 +129,13 @@ def count(example: Example, prediction: Prediction) -> tuple[int, ...]:
 def make_examples(texts: Sequence[TextOrWords], data: SrlDataSettings, vocabularies: Vocabularies) -> list[Example]:
     """Return one example for each word that was usually a predicate in the training data."""
     (text,) = texts
-    words = split_text(text, data.language)
+    source = split_source(text, data.language)
     predicates = set(vocabularies["predicates"])
-    return [Example((words,), metadata=position) for position, word in enumerate(words) if word.lower() in predicates]
-
-
-def to_json(example: Example) -> dict[str, Any]:
-    return {"labels": example.labels, "predicate": example.metadata}
+    return [
+        Example((source.words,), metadata=position, source=source)
+        for position, word in enumerate(source.words)
+        if word.lower() in predicates
+    ]
 
 
 TASK = Task(
@@ -137,7 +148,6 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Labeller,
     count=count,
-    format=sequences.format_examples,
-    to_json=to_json,
+    format=sequences.format_answers,
     make_examples=make_examples,
 )
