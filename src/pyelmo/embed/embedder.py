@@ -35,6 +35,7 @@ from pyelmo.model.elmo import Elmo
 from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.marked import read_marked
+from pyelmo.text.normalisation import normalise_words
 from pyelmo.text.tokens import check_language, split_sentences, split_words
 from pyelmo.text.vocabulary import Vocabulary
 
@@ -239,14 +240,14 @@ class Embedder:
         return self
 
     def tokenise(self, sentence: Sentence, number: int = 0) -> list[str]:
-        """Split a string into words, or check a list of words.
+        """Split a string into words, or check a list of words, in the Unicode form that the model reads.
 
         Args:
             sentence: A string, or a list of words.
             number: The number of the sentence, for the error message.
 
         Returns:
-            The words.
+            The words, normalised: in NFC and without invisible characters. A list keeps its number of words.
 
         Raises:
             InputError: The sentence is neither a string nor a list of strings.
@@ -262,13 +263,13 @@ class Embedder:
             raise InputError(f"sentence {number}: expected a string or a list of words, got {type(sentence).__name__}")
         words = list(sentence)
         if set(map(type, words)) <= {str}:
-            return words
+            return normalise_words(words, self.language)
         for position, word in enumerate(words):
             if not isinstance(word, str):
                 raise InputError(
                     f"sentence {number}, word {position}: expected a string, got {type(word).__name__} {word!r}"
                 )
-        return words
+        return normalise_words(words, self.language)
 
     def embed(
         self,

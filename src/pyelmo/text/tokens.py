@@ -2,8 +2,9 @@
 
     paragraph --split_sentences--> sentences --split_words--> words
 
-The text is not lower-cased and no character is dropped: the words joined together are the text without white space
-(except for "ko-morph", whose morphemes are dictionary forms). White space always ends a word, so the rules look at one
+The text is normalised first (`normalisation.py`). It is not lower-cased and no visible character is dropped: the words
+joined together are the normalised text without white space (except for "ko-morph", whose morphemes are dictionary
+forms). White space always ends a word, so the rules look at one
 *piece* at a time, the characters between two white spaces. With much text it saves time to store the words of each
 piece (`piece_splitter`).
 
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pyelmo.errors import InputError, missing_extra
+from pyelmo.text.normalisation import align, normalise
 
 LANGUAGES = ("en", "ko", "ko-morph", "general")
 
@@ -69,7 +71,7 @@ def split_sentences(text: str, language: str = "general") -> list[str]:
         language: The rules to use: "en", "ko", "ko-morph" or "general".
 
     Returns:
-        The sentences in order, without the white space around them.
+        The sentences in order, as they are written in the text, without the white space around them.
 
     Raises:
         InputError: The language is unknown.
@@ -80,16 +82,16 @@ def split_sentences(text: str, language: str = "general") -> list[str]:
     """
     check_language(language)
     is_end = _is_english_end if language == "en" else _is_general_end
-    text = text.strip()
-    sentences = []
-    start = 0
-    for match in _END.finditer(text):
-        if is_end(text, start, match):
-            sentences.append(text[start : match.start(1)])
+    normal, original = align(text, language)
+    start, last = len(normal) - len(normal.lstrip()), len(normal.rstrip())
+    spans = []
+    for match in _END.finditer(normal, start, last):
+        if is_end(normal, start, match):
+            spans.append((start, match.start(1)))
             start = match.end()
-    if start < len(text):
-        sentences.append(text[start:])
-    return sentences
+    if start < last:
+        spans.append((start, last))
+    return [text[slice(*original(*span))] for span in spans]
 
 
 def split_words(text: str, language: str = "general") -> list[str]:
@@ -100,8 +102,8 @@ def split_words(text: str, language: str = "general") -> list[str]:
         language: The rules to use: "en", "ko", "ko-morph" (morphemes) or "general" (any language).
 
     Returns:
-        The words in order. Joined together they are the text without white space, except for "ko-morph", which
-        returns morphemes in their dictionary form.
+        The words in order. Joined together they are the normalised text without white space, except for "ko-morph",
+        which returns morphemes in their dictionary form.
 
     Raises:
         InputError: The language is unknown.
@@ -113,6 +115,7 @@ def split_words(text: str, language: str = "general") -> list[str]:
         >>> split_words("한국(韓國)은 크다.", "ko")
         ['한국', '(', '韓國', ')', '은', '크다', '.']
     """
+    text = normalise(text, language)
     if language == "ko-morph":
         return [span.word for span in _morphemes(text)]
     split_piece = _cached_splitter(language)
@@ -123,7 +126,7 @@ def split_words(text: str, language: str = "general") -> list[str]:
 
 
 class TokenSpan(NamedTuple):
-    """A word and its position in a text: `text[start:end]` is the word, or the written form of a morpheme."""
+    """A word and its position in a text: `text[start:end]` is the word as it is written there."""
 
     word: str
     start: int
@@ -131,15 +134,16 @@ class TokenSpan(NamedTuple):
 
 
 def split_spans(text: str, language: str = "general") -> list[TokenSpan]:
-    """Split a text into words with their positions; morphemes of the same syllable have the same position."""
+    """Split a text into words with their positions in it; morphemes of the same syllable have the same position."""
+    normal, original = align(text, language)
     if language == "ko-morph":
-        return _morphemes(text)
+        return [TokenSpan(word, *original(start, end)) for word, start, end in _morphemes(normal)]
     spans: list[TokenSpan] = []
     end = 0
-    for word in split_words(text, language):  # only white space is between two words
-        start = text.index(word, end)
+    for word in split_words(normal, language):  # only white space is between two words
+        start = normal.index(word, end)
         end = start + len(word)
-        spans.append(TokenSpan(word, start, end))
+        spans.append(TokenSpan(word, *original(start, end)))
     return spans
 
 
