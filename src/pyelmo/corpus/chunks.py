@@ -23,7 +23,7 @@ from pyelmo.arrays import Int32Array, Int64Array
 from pyelmo.errors import FormatError
 from pyelmo.files import atomic_path
 
-RULES_VERSION = 1  # increase it when the same text would be split differently
+RULES_VERSION = 2  # increase it when the same text would be split differently
 CHUNK_CHARACTERS = 8_000_000
 LONGEST_DOCUMENT = 1000  # lines; a longer document is divided, and each piece is held out or not by itself
 

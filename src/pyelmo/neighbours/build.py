@@ -29,6 +29,7 @@ from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import layout
 from pyelmo.neighbours.search import Index, word_spans
 from pyelmo.neighbours.vector_index import VectorWriter, import_faiss
+from pyelmo.text.normalisation import normalise
 from pyelmo.text.tokens import TokenSpan
 from pyelmo.vectors.static import unit_vectors
 
@@ -106,7 +107,7 @@ def build(
     pretrained = chosen.read_model()
     model_checksum = checksum(pretrained)  # before the embedder changes the weights to its precision
     embedder = chosen.build_embedder(pretrained)
-    wanted = None if words is None else {word.casefold() for word in words}
+    wanted = None if words is None else {normalise(word, embedder.language).casefold() for word in words}
     names = [str(path) for path in inputs]
     facts = {
         "words": "all" if wanted is None else sorted(wanted), "inputs": names, "layer": chosen.layers,

@@ -21,6 +21,7 @@ from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import layout
 from pyelmo.neighbours.vector_index import SEARCHES, import_faiss
+from pyelmo.text.normalisation import normalise
 from pyelmo.text.tokens import TokenSpan, split_spans
 from pyelmo.vectors.static import unit_vectors
 
@@ -220,13 +221,16 @@ class Index:
         """
         if count < 1:
             raise InputError(f"the number of neighbours is {count}; it must be at least 1")
-        rows = None if word is None else np.flatnonzero(self._occurrences["word"] == layout.word_hash(word))
+        rows = None if word is None else np.flatnonzero(self._occurrences["word"] == self._word_hash(word))
         if rows is not None and not len(rows):
             raise InputError(f"{self.path}: the index holds no occurrence of {word!r}. Query without --same-word.")
         query = unit_vectors(np.asarray(vector, dtype=np.float32))
         cosines, nearest_rows = self._search.nearest(query, min(count, len(self)), rows)
         pairs = zip(nearest_rows.tolist(), cosines.tolist(), strict=True)
         return [self._neighbour(row, cosine) for row, cosine in pairs]
+
+    def _word_hash(self, word: str) -> int:
+        return layout.word_hash(normalise(word, self.manifest.get("language", "general")))
 
     def _neighbour(self, row: int, cosine: float) -> Neighbour:
         number, start, end, _ = self._occurrences[row].tolist()
@@ -244,7 +248,7 @@ def word_spans(sentence: InputSentence, language: str | None) -> list[TokenSpan]
     for word in sentence.text.split() if sentence.words is None else sentence.words:
         start = sentence.text.index(word, end)
         end = start + len(word)
-        spans.append(TokenSpan(word, start, end))
+        spans.append(TokenSpan(normalise(word) or word, start, end))
     return spans
 
 
@@ -252,7 +256,8 @@ def find_word(sentence: str, language: str | None, word: str | None = None) -> t
     """Return the words of a sentence and the position of `word`, or of the word between asterisks."""
     if word is not None:
         words = [span.word for span in word_spans(InputSentence(sentence), language)]
-        positions = [position for position, other in enumerate(words) if other.casefold() == word.casefold()]
+        wanted = normalise(word, language or "general").casefold()
+        positions = [position for position, other in enumerate(words) if other.casefold() == wanted]
         if len(positions) != 1:
             times = f"occurs {len(positions)} times" if positions else "does not occur"
             raise InputError(f"{word!r} {times} in the sentence {sentence!r}. Mark the word with asterisks instead.")

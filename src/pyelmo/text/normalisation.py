@@ -3,12 +3,13 @@
     text --normalise--> text that the models know        text --align--> the same, and offsets into the original text
 
     every language     NFC (a Hangul syllable or a letter with its accent is one character)
-                       invisible characters are removed: byte-order mark, zero-width space, word joiner, soft hyphen,
-                       direction marks and variation selectors
+                       invisible characters are removed: byte-order mark, zero-width space, word joiner, soft hyphen
+                       and direction marks
                        half-width jamo become letters (U+3131...), and so do conjoining initials and vowels without a
                        syllable; conjoining finals stay, because morphemes such as U+11AB are written with them
-    en, ko, ko-morph   full-width letters and digits become ASCII, and the zero-width non-joiner is removed: in other
-                       languages (Chinese, Persian) they are ordinary text
+    en, ko, ko-morph   full-width letters and digits become ASCII; variation selectors and the zero-width non-joiner are
+                       removed. For `general` they are ordinary text (Chinese, emoji, Persian), which the older programs
+                       gave to their models as it is
 
 All other characters stay: full-width punctuation, compatibility symbols and the zero-width joiner. White space of any
 kind separates words, so it needs no change. The cards of the bundled models count each kind in their training text.
@@ -22,17 +23,16 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 # soft hyphen, Arabic letter mark, Mongolian vowel separator, zero-width space, direction marks, word joiner and
-# invisible operators, byte-order mark, variation selectors
-_INVISIBLE = (
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef"
-)
+# invisible operators, byte-order mark
+_INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
 _HALF_WIDTH_JAMO = "\uffa1-\uffbe\uffc2-\uffc7\uffca-\uffcf\uffd2-\uffd7\uffda-\uffdc"
 _FULL_WIDTH = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
+_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _NON_JOINER = "\u200c"
 _INITIALS, _VOWELS = "\u1100-\u1112", "\u1161-\u1175"  # modern jamo
 # An initial before an old vowel, or a vowel after an old initial, belongs to a syllable that is no single character.
 _SINGLE_JAMO = re.compile(
-    f"[{_INITIALS}](?![\u1160-\u11a7\ud7b0-\ud7c6])|(?<![\u1100-\u11a7\ua960-\ua97c\ud7b0-\ud7c6])[{_VOWELS}]"
+    f"[{_INITIALS}](?![\u1160-\u11a7\ud7b0-\ud7c6])|(?<![\u1100-\u11a7\ua960-\ua97c\ud7b0-\ud7c6])[{_VOWELS}]+"
 )
 
 Offsets = Callable[[int, int], tuple[int, int]]
@@ -137,7 +137,7 @@ def _joins(cluster: str, character: str) -> bool:
 @functools.cache
 def _changed(language: str) -> re.Pattern[str]:
     """Return the pattern of all characters that are changed, or may be."""
-    own = "" if language == "general" else _FULL_WIDTH + _NON_JOINER
+    own = "" if language == "general" else _FULL_WIDTH + _SELECTORS + _NON_JOINER
     return re.compile(f"[{_INVISIBLE}{_HALF_WIDTH_JAMO}{_INITIALS}{_VOWELS}{own}]")
 
 
@@ -164,4 +164,4 @@ def _letters() -> Mapping[str, str]:
 
 
 def _single_jamo(text: str) -> str:
-    return _SINGLE_JAMO.sub(lambda match: _letters()[match[0]], text)
+    return _SINGLE_JAMO.sub(lambda match: "".join(map(_letters().__getitem__, match[0])), text)

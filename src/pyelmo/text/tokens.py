@@ -21,6 +21,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pyelmo.errors import InputError, missing_extra
@@ -84,14 +85,14 @@ def split_sentences(text: str, language: str = "general") -> list[str]:
     is_end = _is_english_end if language == "en" else _is_general_end
     normal, original = align(text, language)
     start, last = len(normal) - len(normal.lstrip()), len(normal.rstrip())
-    spans = []
+    if start >= last:
+        return []
+    cuts = [0]  # in the original text, which may have invisible characters around a sentence
     for match in _END.finditer(normal, start, last):
         if is_end(normal, start, match):
-            spans.append((start, match.start(1)))
             start = match.end()
-    if start < last:
-        spans.append((start, last))
-    return [text[slice(*original(*span))] for span in spans]
+            cuts.append(original(start, start + 1)[0])
+    return [text[start:end].strip() for start, end in pairwise([*cuts, len(text)])]
 
 
 def split_words(text: str, language: str = "general") -> list[str]:

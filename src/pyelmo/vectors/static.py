@@ -15,6 +15,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import InputError
+from pyelmo.text.normalisation import normalise
 from pyelmo.vectors import store
 from pyelmo.vectors.fasttext import Subwords
 
@@ -128,6 +129,9 @@ class StaticVectors:
     def row(self, word: str) -> int | None:
         """Return the row of a word in `matrix`, or None for an out-of-vocabulary word."""
         row = self.index.get(word)
+        if row is None:  # a file may hold words in another Unicode form than pyelmo's
+            word = normalise(word)
+            row = self.index.get(word)
         return self.index.get(word.lower()) if row is None and self.lower_unknown else row
 
     def vector(self, word: str) -> Float32Array | None:
@@ -139,7 +143,7 @@ class StaticVectors:
         if row is not None:
             vector: Float32Array = self.matrix[row]
             return vector
-        return self.subwords.vector(word) if self.subwords else None
+        return self.subwords.vector(normalise(word)) if self.subwords else None
 
     def __len__(self) -> int:
         return len(self.words)

@@ -138,7 +138,7 @@ def group_by_sentence(words: Sequence[str], language: str = "en") -> tuple[tuple
     """Group the words of a document into sentences by the rules of a language."""
     text = " ".join(re.sub(r"\s", "_", word) for word in words)
     sentences, start = [], 0
-    for sentence in split_sentences(text, language):
+    for sentence in split_sentences(text, language) or filter(None, [text]):  # a word may be invisible
         end = start + len(sentence.split())
         sentences.append(tuple(words[start:end]))
         start = end

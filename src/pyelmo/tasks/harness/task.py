@@ -21,6 +21,7 @@ from pyelmo.tasks.harness.metrics import Metric
 from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
 from pyelmo.tasks.harness.texts import SplitText, split_source
 from pyelmo.text.lines import existing
+from pyelmo.text.normalisation import normalise_words
 
 Words = tuple[str, ...]
 Vocabularies = Mapping[str, tuple[str, ...]]  # words, labels, and what else a task collects from its training set
@@ -38,6 +39,11 @@ class Example:
     labels: Prediction = ()  # gold labels; empty if unknown
     metadata: Any = None  # what else the task needs: the position of a predicate, the speakers of words
     source: SplitText | None = None  # the first text, or the document, as it was given for a prediction
+
+    def __post_init__(self) -> None:
+        normal = tuple(tuple(normalise_words(text)) for text in self.texts)
+        if normal != self.texts:
+            object.__setattr__(self, "texts", normal)
 
     @property
     def given(self) -> SplitText:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from pyelmo.text.normalisation import normalise_words
 from pyelmo.text.tokens import TokenSpan, split_spans
 
 
@@ -48,9 +49,10 @@ def with_offsets(text: str, spans: Sequence[TokenSpan]) -> SplitText:
 
 
 def split_source(text: str | Sequence[str], language: str) -> SplitText:
-    """Split raw text by the rules of a language. Words are kept, and spaces between them make the text."""
+    """Split raw text by the rules of a language. Words stay separate words, and spaces between them make the text."""
     if isinstance(text, str):
         return with_offsets(text, split_spans(text, language))
     starts = accumulate((len(word) + 1 for word in text), initial=0)
-    spans = [TokenSpan(word, start, start + len(word)) for word, start in zip(text, starts, strict=False)]
+    words = zip(normalise_words(text, language), text, starts, strict=False)
+    spans = [TokenSpan(normal, start, start + len(word)) for normal, word, start in words]
     return with_offsets(" ".join(text), spans)
