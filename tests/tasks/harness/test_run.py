@@ -91,6 +91,18 @@ def test_a_saved_model_labels_raw_text_in_one_line(finished, ner_data):
     assert model.evaluate(ner_data / "test.conll").main == result["test"]["f1"]
 
 
+def test_offsets_of_answers_are_those_of_the_text_as_it_was_written(finished):
+    text = "\ufeffAnn L\u00adee liv\u200bes in Nu\u0308w York."
+    (found,) = load(finished).predict([text])[0]
+    (plain,) = load(finished).predict(["Ann Lee lives in N\u00fcw York."])[0]
+    assert (found.words, found.labels) == (plain.words, plain.labels)
+    assert [text[start:end] for start, end in found.offsets] == [
+        "Ann", "L\u00adee", "liv\u200bes", "in", "Nu\u0308w", "York", "."
+    ]  # fmt: skip
+    (listed,) = load(finished).predict([["Ann", "L\u00adee", "lives", "in", "Nu\u0308w", "York", "."]])[0]
+    assert (listed.words, listed.labels, listed.offsets[5]) == (plain.words, plain.labels, (23, 27))
+
+
 def test_loading_a_model_skips_random_initialisation(finished):
     before = torch.get_rng_state()
     load(finished)
