@@ -73,7 +73,7 @@ class Tags(HTMLParser):
 
 def test_all_measures_every_encoder_and_writes_one_page(here, capsys):
     assert probe("all", "--encoders", "M1,<i>two & 둘=M2", "--data", "data", "-o", "report") == 0
-    keys = ["wsd", "pos", "wic", "scws", "senses", "typos"]
+    keys = ["wsd", "pos", "wic", "scws", "senses", "phrases", "typos"]
     assert list(figures()) == [f"{name}: {key}" for name in ("M1", "<i>two & 둘") for key in keys]
     assert all(f["result"]["layer_names"] == ["token", "LSTM 1", "LSTM 2"] for f in figures().values())
     assert len(figures()["M1: pos"]["result"]["control"]) == 3
@@ -86,7 +86,7 @@ def test_all_measures_every_encoder_and_writes_one_page(here, capsys):
     assert "http" not in page
     assert "<i>" not in page
     assert "&lt;i&gt;two &amp; 둘" in page
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 7
     out = capsys.readouterr().out
     assert "| M1 | LSTM 2 |" in out
     assert "Word senses (without an encoder: WordNet's first sense 100.0)" in out
@@ -99,7 +99,7 @@ def test_the_same_command_keeps_old_figures_and_adds_the_rest(here, capsys, monk
     error = capsys.readouterr().err
     assert "M1: senses: already in the file" in error
     assert "skipped: wic: WiC: the probe needs train/train.data.txt" in error
-    assert list(figures()) == ["M1: senses", "M1: typos", "M2: senses", "M2: typos"]
+    assert list(figures()) == [f"{name}: {key}" for name in ("M1", "M2") for key in ("senses", "phrases", "typos")]
     assert figures()["M1: senses"] == first["M1: senses"]
     assert "Not measured: wic: WiC: the probe needs train" in Path("report/report.html").read_text("utf-8")
     shutil.rmtree("M1")
@@ -128,7 +128,7 @@ def test_a_stopped_run_says_how_to_resume_it(here, capsys, monkeypatch):
     monkeypatch.setattr("pyelmo.probes.suite.find_typos", stop)
     assert probe("all", "--encoders", "M1", "-o", "report") == 130
     assert "interrupted; run the same command again to resume report" in capsys.readouterr().err
-    assert list(figures()) == ["M1: senses"]
+    assert list(figures()) == ["M1: senses", "M1: phrases"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_stopped_run_says_how_to_resume_it(here, capsys, monkeypatch):
         (["wic", "--encoders", "M1", "--data", "nowhere"], "nowhere: not a folder"),
         (
             ["wic", "--encoders", "M1", "--language", "ko"],
-            "no probe 'wic' for the language ko. Choose one of pos, senses, typos",
+            "no probe 'wic' for the language ko. Choose one of pos, senses, phrases, typos",
         ),
         (["senses", "--encoders", "M1,M1"], "two encoders have the name 'M1'"),
         (["senses", "--encoders", "M1,nowhere"], "nowhere: no such file or folder"),

@@ -80,7 +80,9 @@ def test_what_is_missing_is_noticed_before_anything_is_read(tmp_path):
             suite.plan(probe, encoder, "en", [tmp_path])
     with pytest.raises(NotFoundError, match="Name the folder that contains it with --data"):
         suite.plan("wic", encoder, "en", [])
-    with pytest.raises(InputError, match="no probe 'wic' for the language ko. Choose one of pos, senses, typos"):
+    with pytest.raises(
+        InputError, match="no probe 'wic' for the language ko. Choose one of pos, senses, phrases, typos"
+    ):
         suite.plan("wic", encoder, "ko", [])
 
 

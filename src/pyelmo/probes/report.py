@@ -77,6 +77,11 @@ def _senses(result: ProbeFigures) -> SectionPart:
     return SectionPart(result["layers"], rows, {"chance": result["chance"]}, more)
 
 
+def _phrases(result: ProbeFigures) -> SectionPart:
+    rows = [(number(value),) for value in result["layers"]]
+    return SectionPart(result["layers"], rows, {"chance": 50.0}, [("mean of layers", (number(result["mean"]),))])
+
+
 def _typos(result: ProbeFigures) -> SectionPart:
     kinds = list(result["found"])
     rows = []
@@ -109,6 +114,10 @@ SECTIONS = {
     "senses": Section(
         "Words with two senses", "Sentences whose nearest other sentence with the word has the same sense.",
         "%", ("same sense",), _senses,
+    ),
+    "phrases": Section(
+        "Short phrases", "Phrases that are nearer to a phrase with the same sense of the word than to one with another "
+        "sense.", "%", ("same sense",), _phrases,
     ),
     "typos": Section(
         "Misspelt words", "Found: of all original words, the nearest is the one that was misspelt, in %. Cosine: with "

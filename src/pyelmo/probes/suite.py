@@ -5,6 +5,7 @@ pos      UD English EWT; UD Korean Kaist and GSD                                
 wic      train, dev and test set of WiC                                                         English
 scws     scws/ratings.txt                                                                    English
 senses   the bundled list of words with two senses                                           English, Korean
+phrases  the bundled list of short phrases                                                   English, Korean
 typos    the test set of the first treebank, or the sentences of that list                   English, Korean
 """
 
@@ -22,10 +23,13 @@ from pyelmo.arrays import Float32Array
 from pyelmo.encoders.base import Encoder, NamedEncoder
 from pyelmo.errors import InputError, NotFoundError
 from pyelmo.files import sha256
-from pyelmo.probes import pos, scws, senses, typos, wic, wsd, wsd_data
+from pyelmo.probes import phrases, pos, scws, senses, typos, wic, wsd, wsd_data
 from pyelmo.probes.figures import Measurement
 
-PROBES = {"en": ("wsd", "pos", "wic", "scws", "senses", "typos"), "ko": ("pos", "senses", "typos")}
+PROBES = {
+    "en": ("wsd", "pos", "wic", "scws", "senses", "phrases", "typos"),
+    "ko": ("pos", "senses", "phrases", "typos"),
+}
 TREEBANKS = {
     "en": {"UD English EWT": "en_ewt-ud-"},
     "ko": {"UD Korean Kaist": "ko_kaist-ud-", "UD Korean GSD": "ko_gsd-ud-"},
@@ -98,6 +102,8 @@ def plan(
         kinds = {"senses": False, **({"senses held out": True} if held_out else {})}
         lists = {key: sha256(senses.list_path(language, held_out=kind)) for key, kind in kinds.items()}
         return [measurement(key, find_senses, language, kind, list=lists[key]) for key, kind in kinds.items()]
+    if probe == "phrases":
+        return [measurement("phrases", find_phrases, language, list=sha256(phrases.list_path(language)))]
     treebank, start = next(iter(TREEBANKS[language].items()))
     try:
         text: Path | None = look(f"**/{start}test.conllu", treebank)
@@ -138,6 +144,11 @@ def find_scws(encoder: NamedEncoder, path: Path) -> Figures:
 def find_senses(encoder: NamedEncoder, language: str, held_out: bool) -> Figures:
     occurrences = senses.listed(language, held_out=held_out, split=encoder.loaded.language)
     return _named(encoder, senses.evaluate(_with_bar(encoder.embed_own_tokens), occurrences))
+
+
+def find_phrases(encoder: NamedEncoder, language: str) -> Figures:
+    triples = phrases.read_triples(phrases.list_path(language), encoder.loaded.language or language)
+    return _named(encoder, phrases.evaluate(_with_bar(encoder.embed_own_tokens), triples))
 
 
 def find_typos(encoder: NamedEncoder, language: str, text: Path | None, seed: int) -> Figures:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELP = "Measure what the vectors of encoders encode, layer by layer, and write a report."
 EXAMPLE = "elmo probe senses --encoders en -o report/"
-PROBES = ("wsd", "pos", "wic", "scws", "senses", "typos")
+PROBES = ("wsd", "pos", "wic", "scws", "senses", "phrases", "typos")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
