@@ -27,7 +27,7 @@ import pyelmo
 from pyelmo.errors import PyelmoError
 from pyelmo.formats import resolve
 from pyelmo.provenance import machine
-from pyelmo.text.lines import open_text, read_lines
+from pyelmo.text.lines import numbered_lines
 from pyelmo.text.tokens import split_sentences, split_words
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))  # benchmarks are scripts, not a package
@@ -39,11 +39,10 @@ VERSION = "import importlib.metadata as facts; print(facts.version('allennlp'))"
 
 def first_sentences(path: Path, language: str, count: int) -> list[list[str]]:
     sentences: list[list[str]] = []
-    with open_text(str(path)) as file:
-        for line in read_lines(file, str(path)):
-            sentences += filter(None, (split_words(sentence, language) for sentence in split_sentences(line, language)))
-            if len(sentences) >= count:
-                return sentences[:count]
+    for _, line in numbered_lines(path):
+        sentences += filter(None, (split_words(sentence, language) for sentence in split_sentences(line, language)))
+        if len(sentences) >= count:
+            return sentences[:count]
     sys.exit(f"{path}: {len(sentences)} sentences, expected at least {count}. Use a longer text.")
 
 

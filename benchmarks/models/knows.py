@@ -35,7 +35,7 @@ from pyelmo.formats.pretrained import Pretrained
 from pyelmo.probes import suite
 from pyelmo.probes.figures import Measurement, measure
 from pyelmo.provenance import machine, plain_command, versions
-from pyelmo.text.lines import open_text, read_lines
+from pyelmo.text.lines import numbered_lines
 from pyelmo.text.tokens import split_sentences, split_words
 from pyelmo.training.evaluate import perplexity
 
@@ -104,11 +104,10 @@ def find_perplexity(args: argparse.Namespace, language: str, path: Path, tokenis
 def read_sentences(path: Path, language: str, tokenised: bool, unknown: str) -> list[list[str]]:
     """Split a text into sentences like `elmo prepare`. A tokenised text (WikiText) is not split into words again."""
     sentences: list[list[str]] = []
-    with open_text(str(path)) as file:
-        for line in read_lines(file, str(path)):
-            for sentence in split_sentences(line, language):
-                words = sentence.split() if tokenised else split_words(sentence, language)
-                sentences.append([unknown if tokenised and word == UNKNOWN else word for word in words])
+    for _, line in numbered_lines(path):
+        for sentence in split_sentences(line, language):
+            words = sentence.split() if tokenised else split_words(sentence, language)
+            sentences.append([unknown if tokenised and word == UNKNOWN else word for word in words])
     return sentences
 
 

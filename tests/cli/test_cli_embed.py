@@ -73,8 +73,8 @@ def test_one_file_from_parquet_and_text(here):
     import pyarrow
     from pyarrow import parquet
 
-    parquet.write_table(pyarrow.table({"line": ["A bank", None]}), "in.parquet")
-    arguments = ["embed", "in.parquet", "sentences.txt", "-o", "out.npz", "--model", "MODEL", "--column", "line", "-q"]
+    parquet.write_table(pyarrow.table({"text": ["A bank", None]}), "in.parquet")
+    arguments = ["embed", "in.parquet", "sentences.txt", "-o", "out.npz", "--model", "MODEL", "-q"]
     assert main(arguments) == 0
     assert [row.sentence for row in read_embeddings("out.npz")] == [
         "A bank",

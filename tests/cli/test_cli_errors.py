@@ -28,7 +28,7 @@ BAD = {
     "no folder": (["embed", "sentences.txt", "-o", "a/b.npz", "--model", "MODEL"], "does not exist"),
     "not UTF-8": (
         ["embed", "latin.txt", "-o", "out.hdf5", "--model", "MODEL"],
-        "latin.txt, line 2: not UTF-8 at byte 3",
+        "latin.txt, line 2: not UTF-8 at byte 4",
     ),
     "odd layers": (
         ["embed", "sentences.txt", "-o", "out.hdf5", "--model", "MODEL", "--layers", "a,b"],

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pyelmo.corpus import reading
 from pyelmo.corpus.reading import TextReader
 from pyelmo.errors import FormatError, InputError, NotFoundError, PyelmoError
+from pyelmo.text import rows
+from pyelmo.text.rows import ReadOptions
 
 DOCUMENTS = ["One line.\nTwo línes, 한국어.", "Another document."]
 LINES = ["One line.", "Two línes, 한국어.", "", "Another document.", ""]
@@ -39,11 +40,19 @@ def jsonl() -> bytes:
     return "\n".join(json.dumps(record) for record in records).encode()
 
 
+def csv(separator: str = ",") -> bytes:
+    first, second = (f'"{document}"' if separator == "," else document for document in DOCUMENTS)
+    rows = [("id", "text"), ("1", first), ("2", ""), ("3", second)]
+    return "\n".join(separator.join(row) for row in rows).encode()
+
+
 CONTENTS: dict[str, Callable[[], bytes]] = {
     "a.txt": lambda: "\n\n".join(DOCUMENTS).encode(),
+    "a.csv": csv,
     "a.jsonl": jsonl,
     "a.parquet": parquet,
 }
+READING = {name: ReadOptions() if name == "a.txt" else ReadOptions(column="text") for name in CONTENTS}
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
     ".gz": gzip.compress,
@@ -63,7 +72,7 @@ def squeezed(lines: list[str]) -> list[str]:
 def test_every_format_in_every_compression_gives_the_same_lines(tmp_path: Path, name: str, compression: str) -> None:
     path = tmp_path / (name + compression)
     path.write_bytes(COMPRESSORS[compression](CONTENTS[name]()))
-    reader = TextReader([path])
+    reader = TextReader([path], READING[name])
     assert squeezed(list(reader)) == LINES
     assert reader.bytes_read == reader.total_bytes == path.stat().st_size
 
@@ -77,15 +86,14 @@ def test_standard_input_is_read_in_every_compression(
         buffer = io.BufferedReader(io.BytesIO(COMPRESSORS[compression](CONTENTS[name]())))
 
     monkeypatch.setattr("sys.stdin", Standard)
-    kind = {"a.txt": "auto", "a.jsonl": "jsonl", "a.parquet": "parquet"}[name]
-    reader = TextReader(["-"], input_format=kind)
+    reader = TextReader(["-"], READING[name])  # the format is recognised by the first lines
     assert squeezed(list(reader)) == LINES
     assert reader.total_bytes is None
 
 
 def test_another_column_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(parquet("body"))
-    assert squeezed(list(TextReader([tmp_path / "a.parquet"], column="body"))) == LINES
+    assert squeezed(list(TextReader([tmp_path / "a.parquet"], ReadOptions(column="body")))) == LINES
 
 
 def test_odd_lines_are_read_as_they_should_be(tmp_path: Path) -> None:
@@ -95,11 +103,11 @@ def test_odd_lines_are_read_as_they_should_be(tmp_path: Path) -> None:
 
 def test_half_a_character_in_json_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "a\\ud800b\\u0000c"}')
-    assert squeezed(list(TextReader([tmp_path / "a.jsonl"]))) == ["a\ufffdb\ufffdc", ""]
+    assert squeezed(list(TextReader([tmp_path / "a.jsonl"], ReadOptions(column="text")))) == ["a\ufffdb\ufffdc", ""]
 
 
 def test_a_line_without_end_is_cut_at_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "LONGEST_LINE", 100)
+    monkeypatch.setattr(rows, "LONGEST_LINE", 100)
     words = [f"word{number}é" for number in range(1000)]
     (tmp_path / "a.txt").write_text(" ".join(words), encoding="utf-8")
     lines = list(TextReader([tmp_path / "a.txt"]))
@@ -110,22 +118,22 @@ def test_a_line_without_end_is_cut_at_spaces(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        ("a.txt", "gut\nschön".encode("latin-1"), FormatError, r"a\.txt: line 2: byte 4 .* is not UTF-8.*iconv"),
+        ("a.txt", "gut\nschön".encode("latin-1"), FormatError, r"txt, line 2: not UTF-8 at byte 4 .*--encoding cp1252"),
         ("a.txt.gz", b"no gzip", FormatError, "not compressed as the name says"),
         ("a.txt.gz", gzip.compress(b"text " * 1000)[:40], FormatError, "compressed data is incomplete"),
         ("a.txt.gz", gzip.compress(b"text " * 1000)[:-8] + b"12345678", FormatError, "damaged"),
         ("a.txt.xz", lzma.compress(b"text " * 1000)[:60] + b"x" * 40, FormatError, "damaged|incomplete"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": ', FormatError, "line 2 is not JSON"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": ', FormatError, "line 2: is not JSON"),
         (
             "a.jsonl",
             b'{"body": "a"}',
             InputError,
-            r"line 1: no field 'text' \(fields: body\)\. Choose one with --column",
+            r"line 1: no column 'text' \(columns: body\)\. Choose with --column",
         ),
-        ("a.jsonl", b'["a"]', InputError, "line 1 is of type list"),
-        ("a.jsonl", b'{"text": 3}', InputError, "field 'text' is of type int"),
-        ("a.parquet", b"PAR1 but no more", FormatError, "not a readable Parquet file"),
-        ("a.txt", b"PAR1....", InputError, "is a Parquet file"),
+        ("a.jsonl", b'["a"]', FormatError, "line 1: expected an object with a field 'text', got a list"),
+        ("a.jsonl", b'{"text": 3}', InputError, "line 1, column 'text': expected text or a list of words, got int 3"),
+        ("a.parquet", b"PAR1 but no more", FormatError, "cannot be read as Parquet"),
+        ("a.txt", b"PAR1....", FormatError, "cannot be read as Parquet"),
     ],
 )
 def test_a_bad_file_is_one_clear_error(
@@ -135,7 +143,7 @@ def test_a_bad_file_is_one_clear_error(
         pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message) as caught:
-        list(TextReader([tmp_path / name]))
+        list(TextReader([tmp_path / name], ReadOptions() if ".txt" in name else ReadOptions(column="text")))
     assert "\n" not in str(caught.value).strip()
 
 
@@ -151,10 +159,10 @@ def test_a_missing_file_a_folder_and_an_unknown_format_fail_before_any_reading(t
     with pytest.raises(InputError, match="is a folder"):
         TextReader([tmp_path])
     with pytest.raises(InputError, match="'xml' is unknown"):
-        TextReader([], input_format="xml")
+        ReadOptions(input_format="xml")
 
 
 def test_a_parquet_file_without_the_column_names_those_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(parquet("body"))
-    with pytest.raises(InputError, match="no column 'text' \\(columns: number, body\\)"):
+    with pytest.raises(InputError, match="no column 'tokens or sentence or text' \\(columns: number, body\\)"):
         list(TextReader([tmp_path / "a.parquet"]))

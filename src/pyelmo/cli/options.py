@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyelmo.errors import InputError
+from pyelmo.text.rows import FORMATS, PARQUET_COLUMNS, ReadOptions
 
 if TYPE_CHECKING:
     from pyelmo.embed.embedder import Embedder
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 MODEL = "bundled model (en, ko), checkpoint file or folder, or Hugging Face Hub id"
 # How an encoder is named; see pyelmo.encoders.registry.
 ENCODER = "a model as for `elmo embed`, a file of static vectors, cove:WEIGHTS+VECTORS or transformers:NAME"
+TEXT_FILE = (
+    "text file with one sentence per line, or csv, tsv, JSON Lines or Parquet file with one per row, "
+    "compressed or not (.gz, .zst, .xz, .bz2); - is stdin"
+)
+DOCUMENT_FILE = (
+    "text file with one paragraph per line and a blank line between documents, or csv, tsv, JSON Lines or "
+    "Parquet file with one document per row, compressed or not (.gz, .zst, .xz, .bz2); - is stdin"
+)
 SOFTMAX_MODEL = f"{MODEL}; it must have a softmax"
 
 
@@ -61,11 +70,29 @@ def add_tokenised(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_column(parser: argparse.ArgumentParser, files: str, *, default: str | None = None) -> None:
-    text = default or "the first of tokens, sentence and text that exists"
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command that reads files of text: --column, --input-format and --encoding."""
     parser.add_argument(
-        "--column", metavar="NAME", default=default, help=f"column with the text in {files} files (default: {text})"
+        "--column", metavar="NAME",
+        help="column with the text in csv, tsv, JSON Lines and Parquet files (default: must be named, except "
+        f"for Parquet, where it is the first of {', '.join(PARQUET_COLUMNS)} that exists)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--input-format", choices=FORMATS, default="auto",
+        help="format of the text files; auto decides by the name and the first lines of a file (default: auto)",
+    )  # fmt: skip
+    add_encoding(parser)
+
+
+def add_encoding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--encoding", metavar="NAME", help="encoding of the text files, such as cp949 or utf-16 (default: utf-8)"
     )
+
+
+def reading_options(args: argparse.Namespace, keep: Sequence[str] = ()) -> ReadOptions:
+    """Return how the command reads files of text."""
+    return ReadOptions(column=args.column, keep=tuple(keep), input_format=args.input_format, encoding=args.encoding)
 
 
 def add_layers(parser: argparse.ArgumentParser, *, default: str, choices: str) -> None:

@@ -26,6 +26,7 @@ from pyelmo.config import from_dict, to_dict
 from pyelmo.corpus.shards import ID, OFFSET, CorpusFile, checksum
 from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError
 from pyelmo.files import write_text
+from pyelmo.text.rows import ReadOptions
 from pyelmo.text.tokens import check_language
 from pyelmo.text.vocabulary import Vocabulary
 
@@ -39,7 +40,7 @@ class PrepareSettings:
     """Settings of `prepare` that determine the result; a run can only be resumed with the same settings.
 
     Args:
-        inputs: Text files to train on: plain text, JSON lines or Parquet, compressed or not; "-" is standard input.
+        inputs: Files to train on: text, csv, tsv, JSON lines or Parquet, compressed or not; "-" is standard input.
         valid_inputs: Text files for validation; if there are any, `valid_fraction` is ignored.
         language: Rules for splitting text into words: "en", "ko", "ko-morph" or "general".
         tokenised: Whether each line is a sentence with spaces between its words.
@@ -49,8 +50,9 @@ class PrepareSettings:
         max_types: Maximum number of word types; the rarest types beyond it become <UNK>.
         valid_fraction: Fraction of the documents that is held out for validation.
         drop_duplicates: Whether to drop each line that has occurred before.
-        column: Column of JSON lines and Parquet files that contains the text.
-        input_format: Format of the inputs: "text", "jsonl", "parquet", or "auto" to choose by the file name.
+        column: Column of csv, tsv, JSON lines and Parquet files that contains the text.
+        input_format: Format of the inputs: "text", "csv", "tsv", "jsonl", "parquet", or "auto" to recognise it.
+        encoding: Encoding of the inputs; None is UTF-8.
         shard_words: Number of tokens after which a new shard starts, at the end of a sentence.
 
     Raises:
@@ -67,8 +69,9 @@ class PrepareSettings:
     max_types: int = 4_000_000
     valid_fraction: float = 0.005
     drop_duplicates: bool = False
-    column: str = "text"
+    column: str | None = None
     input_format: str = "auto"
+    encoding: str | None = None
     shard_words: int = 20_000_000
 
     def __post_init__(self) -> None:
@@ -87,6 +90,11 @@ class PrepareSettings:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be at least {least}")
         if not 0 <= self.valid_fraction < 1:
             raise InputError(f"valid_fraction is {self.valid_fraction}; it must be at least 0 and less than 1")
+        _ = self.reading  # checks its values
+
+    @property
+    def reading(self) -> ReadOptions:
+        return ReadOptions(column=self.column, input_format=self.input_format, encoding=self.encoding)
 
 
 @dataclass(frozen=True, kw_only=True)

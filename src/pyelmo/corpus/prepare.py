@@ -93,7 +93,7 @@ def prepare(
         raise InputError(f"workers is {workers}; it must be at least 1")
     check_output(output, force=True)
     readers = [
-        TextReader(paths, column=settings.column, input_format=settings.input_format)
+        TextReader(paths, settings.reading, tokenised=settings.tokenised)
         for paths in (settings.inputs, settings.valid_inputs)
     ]
     work, old = (output.with_name(f".{output.name}.{name}") for name in ("preparing", "old"))

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyelmo.embed.embedder import Embedder, Precision
-from pyelmo.embed.files.inputs import InputSentence
 from pyelmo.embed.files.store import FORMATS, check_format
 from pyelmo.embed.layers import check_pooling, layer_picker, mix_weights
 from pyelmo.errors import InputError
 from pyelmo.files import absolute
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.text.rows import TextRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class EmbedSettings:
         embedder.word_table()  # packs the weights now, not at the first sentence
         return embedder
 
-    def tokenise(self, embedder: Embedder, sentence: InputSentence) -> list[str]:
+    def tokenise(self, embedder: Embedder, sentence: TextRow) -> list[str]:
         if sentence.words is not None:
             return sentence.words
         return sentence.text.split() if self.tokenised else embedder.tokenise(sentence.text)

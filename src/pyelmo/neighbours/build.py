@@ -13,7 +13,7 @@ import contextlib
 import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.files.inputs import InputSentence, read
+from pyelmo.embed.files.inputs import read
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import atomic_path, check_output, check_replaceable
@@ -30,6 +30,7 @@ from pyelmo.neighbours import layout
 from pyelmo.neighbours.search import Index, word_spans
 from pyelmo.neighbours.vector_index import VectorWriter, import_faiss
 from pyelmo.text.normalisation import normalise
+from pyelmo.text.rows import ReadOptions, TextRow
 from pyelmo.text.tokens import TokenSpan
 from pyelmo.vectors.static import unit_vectors
 
@@ -53,6 +54,8 @@ def build(
     words: Iterable[str] | None = None,
     layer: str | int | Sequence[float] = "top",
     column: str | None = None,
+    input_format: str = "auto",
+    encoding: str | None = None,
     exact: bool = False,
     force: bool = False,
     advance: Callable[[int], object] = lambda sentences: None,
@@ -61,12 +64,14 @@ def build(
     """Index the occurrences of words in a text.
 
     Args:
-        inputs: Text files with one sentence on each line, or Parquet files.
+        inputs: Text files with one sentence on each line, or csv, tsv, jsonl or Parquet files.
         output: The folder of the index.
         model: The ELMo model: a bundled name, a path or a Hub id.
         words: The words to index, in any case (default: all words with a letter or a digit).
         layer: The layer of the vectors: "top", "average", the number of a layer, or the weights of a mix of layers.
-        column: The column of Parquet files (default: the first of tokens, sentence, text).
+        column: The column with the text (default for Parquet files: the first of tokens, sentence, text).
+        input_format: The format of the files: "text", "csv", "tsv", "jsonl" or "parquet" (default: by their names).
+        encoding: The encoding of the files (default: UTF-8).
         exact: Compare queries with every vector. By default, an index of more than 100,000 occurrences is searched in
             inverted lists, which is faster and finds nearly all of the nearest.
         force: Replace an index that exists.
@@ -115,7 +120,8 @@ def build(
         "precision": chosen.precision, "language": embedder.language, "tokenised": chosen.tokenised,
     }  # fmt: skip
     split = functools.partial(word_spans, language=None if chosen.tokenised else embedder.language)
-    sentences = _read_sentences(names, column, split, wanted, advance)
+    reading = ReadOptions(column=column, input_format=input_format, encoding=encoding)
+    sentences = _read_sentences(names, reading, split, wanted, advance)
     embedded = _embed(sentences, embedder, chosen)
     return write(embedded, output, dim=embedder.config.dim, facts=facts, exact=exact, force=force)
 
@@ -148,14 +154,15 @@ def write(
 
 def _read_sentences(
     names: Sequence[str],
-    column: str | None,
-    split: Callable[[InputSentence], list[TokenSpan]],
+    reading: ReadOptions,
+    split: Callable[[TextRow], list[TokenSpan]],
     wanted: set[str] | None,
     advance: Callable[[int], object],
 ) -> Iterator[IndexedSentence]:
     """Return the sentences with a wanted word."""
     for file, name in enumerate(names):
-        for line, sentence in enumerate(read([name], column), 1):
+        for line, row in enumerate(read([name], reading), 1):
+            sentence = replace(row, text=row.text.replace("\n", " "))  # a row may have several lines
             spans = split(sentence)
             positions = [position for position, span in enumerate(spans) if _is_wanted(span.word, wanted)]
             if positions:

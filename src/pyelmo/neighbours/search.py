@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder, Precision
-from pyelmo.embed.files.inputs import InputSentence
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import layout
 from pyelmo.neighbours.vector_index import SEARCHES, import_faiss
 from pyelmo.text.normalisation import normalise
+from pyelmo.text.rows import TextRow
 from pyelmo.text.tokens import TokenSpan, split_spans
 from pyelmo.vectors.static import unit_vectors
 
@@ -240,7 +240,7 @@ class Index:
         return Neighbour(cosine, sentence[start:end], sentence, start, end, name, line)
 
 
-def word_spans(sentence: InputSentence, language: str | None) -> list[TokenSpan]:
+def word_spans(sentence: TextRow, language: str | None) -> list[TokenSpan]:
     """Return the words of a sentence and their characters; without a language, words are separated by white space."""
     if sentence.words is None and language is not None:
         return split_spans(sentence.text, language)
@@ -255,7 +255,7 @@ def word_spans(sentence: InputSentence, language: str | None) -> list[TokenSpan]
 def find_word(sentence: str, language: str | None, word: str | None = None) -> tuple[list[str], int]:
     """Return the words of a sentence and the position of `word`, or of the word between asterisks."""
     if word is not None:
-        words = [span.word for span in word_spans(InputSentence(sentence), language)]
+        words = [span.word for span in word_spans(TextRow(sentence), language)]
         wanted = normalise(word, language or "general").casefold()
         positions = [position for position, other in enumerate(words) if other.casefold() == wanted]
         if len(positions) != 1:
@@ -266,7 +266,7 @@ def find_word(sentence: str, language: str | None, word: str | None = None) -> t
     if len(rest) != 2 or not rest[0].strip():
         raise InputError(f"{sentence!r}: expected one word between asterisks, such as: a Broadway *play*")
     marked, after = rest
-    spans = word_spans(InputSentence(before + marked + after), language)
+    spans = word_spans(TextRow(before + marked + after), language)
     start = len(before) + len(marked) - len(marked.lstrip())
     end = len(before) + len(marked.rstrip())
     positions = [position for position, span in enumerate(spans) if span.start < end and span.end > start]

@@ -1,51 +1,19 @@
-"""Read text files or stdin line by line; errors contain the line number."""
+"""Read data set files line by line; errors contain the line number. Texts of users are read by rows.py."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-from pyelmo.errors import FormatError, InputError, NotFoundError
-
-
-@contextlib.contextmanager
-def open_text(path: str) -> Iterator[BinaryIO]:
-    """Open a file for reading, or stdin for "-"."""
-    if path == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        file = open(path, "rb")  # noqa: SIM115
-    except FileNotFoundError:
-        raise NotFoundError(f"{path}: not found") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder. Name a file, or - for stdin.") from None
-    with file:
-        yield file
+from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.text.rows import received, text_lines
+from pyelmo.text.streams import input_name, open_text
 
 
-def read_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
-    """Yield lines without their line ends, split only at line feeds; `first` is the number of the first line."""
-    for number, line in enumerate(file, first):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{name}, line {number}: not UTF-8 at byte {error.start} (0x{line[error.start]:02x}). "
-                "Convert the file first, for example with iconv -t UTF-8."
-            ) from error
-
-
-def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: str | Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
     """Yield the lines of a data set file with their numbers, starting at 1."""
-    try:
-        with open_text(str(path)) as file:
-            yield from enumerate(read_lines(file, str(path)), 1)
-    except InputError as error:  # not UTF-8: in a data set file this is an error of the format
-        raise FormatError(str(error)) from error
+    with open_text(path, encoding) as file:
+        yield from ((number, received(line)) for number, line in enumerate(text_lines(file, input_name(path)), 1))
 
 
 def existing(path: str | Path) -> Path:

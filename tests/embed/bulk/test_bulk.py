@@ -25,6 +25,7 @@ from pyelmo.errors import FormatError, InputError, MissingExtraError, NotFoundEr
 from pyelmo.files import locked
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.rows import ReadOptions
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +107,11 @@ def test_parquet_without_pyarrow_is_an_error_before_any_work(tmp_path, text, mod
     assert not (tmp_path / "out").exists()
 
 
-def test_no_sentences_are_one_empty_part(tmp_path, model):
+def test_no_sentences_are_an_error_that_leaves_nothing(tmp_path, model):
     (tmp_path / "empty").write_text("")
-    assert embed_corpus([tmp_path / "empty"], tmp_path / "out", model=model).parts == 1
-    assert list(read_embeddings(tmp_path / "out")) == []
+    with pytest.raises(InputError, match="empty: there is nothing to embed, because the input is empty"):
+        embed_corpus([tmp_path / "empty"], tmp_path / "out", model=model)
+    assert not (tmp_path / "out").exists()
 
 
 # --- resuming ------------------------------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ def test_bad_text_is_named_by_its_true_line(tmp_path, text, model, workers, monk
     monkeypatch.setattr("pyelmo.embed.bulk.run.COUNTED_CHARACTERS", 1)  # so that a worker meets it, not the parent
     second = tmp_path / "second.txt"
     second.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n" * 30)
-    with pytest.raises(InputError, match="second.txt, line 9: not UTF-8 at byte 3"):
+    with pytest.raises(FormatError, match="second.txt, line 9: not UTF-8 at byte 4"):
         embed_corpus([text, second], tmp_path / "out", model=model, part_sentences=9, workers=workers)
 
 
@@ -304,8 +306,8 @@ def test_inputs_that_cannot_be_used_are_refused(tmp_path, text, model):
 def test_input_that_shrinks_meanwhile_makes_no_part(tmp_path, text, model, monkeypatch):
     scan = inputs.scan
 
-    def and_cut(paths, part):
-        result = scan(paths, part)
+    def and_cut(paths, part, options):
+        result = scan(paths, part, options)
         text.write_text("short\n")
         return result
 
@@ -328,9 +330,9 @@ def test_every_part_begins_where_the_one_before_ends(tmp_path, monkeypatch, size
     paths = [str(tmp_path / str(number)) for number in (0, 1, 2, 3, 5, 4)]
     want = ["a", "b", "", "c", "d", "e", "", "i", "", "j", "k", "l", "f", "g", "h"]
     assert [sentence.text for sentence in inputs.read(paths)] == want
-    scan = inputs.scan(paths, size)
+    scan = inputs.scan(paths, size, ReadOptions())
     assert (scan.sentences, len(scan.positions)) == (15, -(-15 // size))
-    assert inputs.count(paths) == 15
+    assert inputs.count(inputs.read(paths), paths) == 15
     for number, position in enumerate(scan.positions):
         assert [sentence.text for sentence in inputs.read(paths, position=position)] == want[number * size :]
 
@@ -342,11 +344,11 @@ def test_parquet_is_read_by_its_columns(tmp_path, model):
     parquet.write_table(pyarrow.table(table), tmp_path / "in.parquet")
     path = str(tmp_path / "in.parquet")
     assert [sentence.words for sentence in inputs.read([path])] == table["tokens"]
-    assert [sentence.text for sentence in inputs.read([path], "sentence")] == table["sentence"]
-    with pytest.raises(InputError, match="has no column 'line', only id, sentence, tokens"):
-        list(inputs.read([path], "line"))
+    assert [sentence.text for sentence in inputs.read([path], ReadOptions(column="sentence"))] == table["sentence"]
+    with pytest.raises(InputError, match=r"no column 'line' \(columns: id, sentence, tokens\)"):
+        list(inputs.read([path], ReadOptions(column="line")))
     with pytest.raises(InputError, match="row 0, column 'id': expected text or a list of words, got int 1"):
-        list(inputs.read([path], "id"))
+        list(inputs.read([path], ReadOptions(column="id")))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(FormatError, match="bad.parquet: cannot be read as Parquet"):
         embed_corpus([tmp_path / "bad.parquet"], tmp_path / "out", model=model)

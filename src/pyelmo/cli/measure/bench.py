@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyelmo.cli import options
-from pyelmo.text.lines import open_text, read_lines
+from pyelmo.text.rows import ReadOptions
 
 HELP = "Measure how fast this machine embeds text: words per second by batch and precision, latency and memory."
 EXAMPLE = "elmo bench en --text sentences.txt --threads 1 --seconds 0.1"
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--text", metavar="FILE",
         help="text file with one sentence per line, of which 512 are used; - is stdin (default: built-in sentences)",
     )  # fmt: skip
+    options.add_reading(parser)
     options.add_threads(parser)
     options.add_device(parser)
     parser.add_argument(
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from pyelmo.embed.bench import bench, random_model, standard_sentences
 
-    sentences = read_sentences(args.text) if args.text else standard_sentences()
+    sentences = read_sentences(args.text, options.reading_options(args)) if args.text else standard_sentences()
     with tempfile.TemporaryDirectory() as folder:
         source = args.model or Path(folder) / "model"
         if args.model is None:
@@ -54,14 +55,14 @@ def run(args: argparse.Namespace) -> None:
     print(json.dumps(facts, indent=1) if args.json else "\n".join(table(facts)))
 
 
-def read_sentences(path: str) -> list[list[str]]:
+def read_sentences(path: str, reading: ReadOptions | None = None) -> list[list[str]]:
     """Return the first sentences of a text, split into words."""
     from pyelmo.embed.bench import SENTENCES
+    from pyelmo.text.rows import read_rows
     from pyelmo.text.tokens import split_words
 
-    with open_text(path) as file:
-        lines = (line for line in read_lines(file, "stdin" if path == "-" else path) if line.strip())
-        return [split_words(line) for line in itertools.islice(lines, SENTENCES)]
+    rows = (row for row in read_rows(path, reading) if row.text)
+    return [row.words or split_words(row.text) for row in itertools.islice(rows, SENTENCES)]
 
 
 def table(facts: dict[str, Any]) -> Iterator[str]:

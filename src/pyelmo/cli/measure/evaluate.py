@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 
 from pyelmo.cli import options
-from pyelmo.text.lines import open_text, read_lines
 
 HELP = "Measure the perplexity of a text with the full softmax: forward, backward and average."
 EXAMPLE = "elmo evaluate en text.txt --json"
@@ -18,11 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=options.SOFTMAX_MODEL)
     parser.add_argument(
         "text", metavar="TEXT",
-        help="text file with one paragraph per line and a blank line between documents; - is stdin",
+        help=options.DOCUMENT_FILE,
     )  # fmt: skip
     options.add_model_files(parser)
     options.add_language(parser)
     options.add_tokenised(parser)
+    options.add_reading(parser)
     options.add_device(parser)
     parser.add_argument(
         "--context", choices=("document", "sentence"), default="document",
@@ -34,19 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def documents(args: argparse.Namespace, language: str) -> Iterator[list[list[str]]]:
     """Yield each document as a list of tokenised sentences."""
+    from pyelmo.text.rows import read_paragraphs
     from pyelmo.text.tokens import split_sentences, split_words
 
     document: list[list[str]] = []
-    with open_text(args.text) as file:
-        for line in read_lines(file, "stdin" if args.text == "-" else args.text):
-            if not line.strip():
-                if document:
-                    yield document
-                document = []
-            elif args.tokenised:
-                document.append(line.split())
-            else:
-                document += [split_words(sentence, language) for sentence in split_sentences(line, language)]
+    for line in read_paragraphs(args.text, options.reading_options(args), tokenised=args.tokenised):
+        if not line:
+            if document:
+                yield document
+            document = []
+        elif args.tokenised:
+            document.append(line.split())
+        else:
+            document += [split_words(sentence, language) for sentence in split_sentences(line, language)]
     if document:
         yield document
 

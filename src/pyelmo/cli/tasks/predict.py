@@ -103,7 +103,6 @@ def _read_line(line: str, names: tuple[str, ...], where: str) -> str | list[str]
 
 
 def _lines(path: str) -> list[str]:
-    from pyelmo.text.lines import open_text, read_lines
+    from pyelmo.text.rows import ReadOptions, read_rows
 
-    with open_text(path) as file:
-        return list(read_lines(file, path))
+    return [row.text for row in read_rows(path, ReadOptions(input_format="text"))]

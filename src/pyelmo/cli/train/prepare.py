@@ -14,8 +14,7 @@ EXAMPLE = "elmo prepare text.txt -o corpus --language en --vocab-size 65000"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", metavar="TEXT", nargs="+",
-        help="text file (one paragraph per line, a blank line between documents), JSON Lines or Parquet file; "
-        "may be compressed (.gz, .xz, .bz2, .zst); - is stdin",
+        help=options.DOCUMENT_FILE,
     )  # fmt: skip
     parser.add_argument("-o", "--output", metavar="CORPUS", required=True, help="folder to write the corpus to")
     parser.add_argument(
@@ -41,11 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="maximum number of different words in the input; rarer ones become <UNK> (default: 4000000)",
     )  # fmt: skip
     parser.add_argument("--drop-duplicates", action="store_true", help="drop lines that are equal to an earlier line")
-    options.add_column(parser, "JSON Lines and Parquet", default="text")
-    parser.add_argument(
-        "--input-format", default="auto", choices=("auto", "text", "jsonl", "parquet"),
-        help="format of the files; auto decides by their names (default: auto)",
-    )  # fmt: skip
+    options.add_reading(parser)
     options.add_workers(parser)
     options.add_force(parser)
     options.add_quiet(parser)
@@ -59,6 +54,7 @@ def run(args: argparse.Namespace) -> None:
         inputs=args.inputs, valid_inputs=args.valid, valid_fraction=args.valid_fraction, language=args.language,
         tokenised=args.tokenised, vocab_size=args.vocab_size, min_count=args.min_count, max_types=args.max_types,
         drop_duplicates=args.drop_duplicates, column=args.column, input_format=args.input_format,
+        encoding=args.encoding,
     )  # fmt: skip
     manifest = prepare(settings, args.output, workers=args.workers, progress=not args.quiet, force=args.force)
     train, valid = manifest.train, manifest.valid

@@ -22,7 +22,7 @@ EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --layers all"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", metavar="TEXT", nargs="+",
-        help="text file with one sentence per line, or Parquet file; - is stdin. A blank line gets no vectors",
+        help=options.TEXT_FILE,
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--float16", action="store_true", help="store the vectors in half precision")
     options.add_tokenised(parser)
-    options.add_column(parser, "Parquet")
+    options.add_reading(parser)
     options.add_language(parser)
     options.add_batch_size(parser)
     options.add_device(parser)
@@ -94,7 +94,8 @@ def _run_bulk(args: argparse.Namespace) -> None:
 
     job = BulkJob(
         settings=_settings(args, args.format or "parquet"), inputs=args.inputs, output=args.output,
-        column=args.column, part_sentences=args.part_sentences, workers=args.workers, runner=args.runner,
+        reading=options.reading_options(args), part_sentences=args.part_sentences,
+        workers=args.workers, runner=args.runner,
     )  # fmt: skip
     result = run_job(job, progress=not args.quiet, force=args.force)
     if not args.quiet:
@@ -114,10 +115,11 @@ def _run_single(args: argparse.Namespace) -> None:
     settings = _settings(args, format_of(args.output, args.format))
     if args.output != "-":
         check_output(Path(args.output), force=args.force)  # before the model is loaded
-    total = count(args.inputs)
+    reading = options.reading_options(args)
+    total = count(read(args.inputs, reading), args.inputs)
     embedder = settings.load()
     with tqdm(total=total, unit=" sentences", disable=args.quiet, file=sys.stderr) as bar:
-        sentences = read(args.inputs, args.column)
+        sentences = read(args.inputs, reading)
         blank = write_embeddings(settings, embedder, sentences, args.output, force=args.force, advance=bar.update)
     if blank and not args.quiet:
         say(f"elmo: {blank} blank lines have no vectors, but are counted in the numbering of the sentences")

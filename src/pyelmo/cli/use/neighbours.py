@@ -23,9 +23,7 @@ QUERY_EXAMPLE = 'elmo neighbours query index "They sat on the *bank* of the rive
 
 
 def _add_build(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "inputs", metavar="TEXT", nargs="+", help="text file with one sentence per line, or Parquet file; - is stdin"
-    )
+    parser.add_argument("inputs", metavar="TEXT", nargs="+", help=options.TEXT_FILE)
     parser.add_argument("-o", "--output", metavar="INDEX", required=True, help="folder to write the index to")
     options.add_model(parser)
     options.add_model_files(parser)
@@ -35,7 +33,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     weights = "top, average, the index of a layer from 0, or the weights of a mix such as 0.2,0.3,0.5"
     options.add_layers(parser, default="top", choices=weights)
     options.add_tokenised(parser)
-    options.add_column(parser, "Parquet")
+    options.add_reading(parser)
     options.add_language(parser)
     parser.add_argument(
         "--exact", action="store_true",
@@ -67,6 +65,7 @@ def _add_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="check only the sizes of the index's files, not their checksums"
     )
+    options.add_encoding(parser)
     options.add_threads(parser)
     options.add_json(parser, "print one JSON object per sentence instead of text")
 
@@ -74,18 +73,19 @@ def _add_query(parser: argparse.ArgumentParser) -> None:
 def _build(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from pyelmo.embed.files.inputs import count
+    from pyelmo.embed.files.inputs import count, read
     from pyelmo.neighbours import build
 
     words = None if args.words == "all" else [word.strip() for word in args.words.split(",")]
     if words is not None and not all(words):
         raise InputError(f"--words {args.words!r}: expected words with commas between them, or all")
     with tqdm(unit=" lines", disable=args.quiet, file=sys.stderr) as bar:
-        bar.total = count(args.inputs)
+        bar.total = count(read(args.inputs, options.reading_options(args)), args.inputs)
         index = build(
             args.inputs, args.output, model=options.choose_model(args), options=args.options, vocab=args.vocab,
             words=words, language=args.language, layer=options.parse_layers(args.layers),
-            tokenised=args.tokenised, column=args.column, exact=args.exact, precision=args.precision,
+            tokenised=args.tokenised, column=args.column, input_format=args.input_format, encoding=args.encoding,
+            exact=args.exact, precision=args.precision,
             device=options.choose_device(args.device, args.precision), threads=args.threads, force=args.force,
             advance=bar.update,
         )  # fmt: skip
@@ -97,14 +97,14 @@ def _build(args: argparse.Namespace) -> None:
 def _query(args: argparse.Namespace) -> None:
     from pyelmo.encoders.static import read_vectors
     from pyelmo.neighbours import Index
-    from pyelmo.text.lines import open_text, read_lines
+    from pyelmo.text.rows import ReadOptions, read_rows
 
     options.check_at_least("-k", args.count, 1)
     index = Index(args.index, verify=not args.quick)
     sentences = [args.sentence]
     if args.sentence == "-":
-        with open_text("-") as file:
-            sentences = [line for line in read_lines(file, "stdin") if line.strip()]
+        rows = read_rows("-", ReadOptions(input_format="text", encoding=args.encoding))
+        sentences = [row.text for row in rows if row.text]
     queries = [index.find(sentence, args.word) for sentence in sentences]  # fails before the model is read
     vectors = read_vectors(Path(args.vectors)) if args.vectors else None
     embedder = index.load_model(args.model, threads=args.threads)

@@ -44,13 +44,20 @@ def describe(job: BulkJob, embedder: Embedder, scan: InputScan) -> dict[str, Any
         "version": VERSION,
         "inputs": [{"name": name, "sha256": sha} for name, sha in zip(job.inputs, scan.sha256, strict=True)],
         "model": {"name": job.settings.model, "sha256": _model_checksum(embedder)},
-        "column": job.column,
+        **_reading(job),
         **settings,
         "language": embedder.language,  # also if it was not given, but taken from the model
         "part_sentences": job.part_sentences,
         "parts": len(scan.positions),
         "sentences": scan.sentences,
     }
+
+
+def _reading(job: BulkJob) -> dict[str, Any]:
+    """Return how the input is read; a default is null, as in folders that older versions wrote."""
+    values = {"column": job.reading.column, "keep": list(job.reading.keep), "encoding": job.reading.encoding}
+    input_format = None if job.reading.input_format == "auto" else job.reading.input_format
+    return {**{name: value or None for name, value in values.items()}, "input_format": input_format}
 
 
 def _model_checksum(embedder: Embedder) -> str:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.files.inputs import InputPosition, read
+from pyelmo.embed.files.inputs import InputPosition, read, read_written_rows
 from pyelmo.embed.files.store import part_name
 from pyelmo.embed.files.write import write_embeddings
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
+from pyelmo.text.rows import ReadOptions, TextRow
 
 PART_SENTENCES = 5000
 RUNNERS = ("processes", "ray")
@@ -48,7 +49,8 @@ class BulkJob:
     settings: EmbedSettings
     inputs: Sequence[str]
     output: str
-    column: str | None = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    rows_file: str | None = None  # the rows of inputs in which no part can begin in the middle
     part_sentences: int = PART_SENTENCES
     workers: int = 1
     runner: str = "processes"
@@ -77,6 +79,11 @@ class BulkJob:
         return self.folder / ".words.part"
 
     @property
+    def rows_path(self) -> Path:
+        """The file for the rows of inputs in which no part can begin in the middle."""
+        return self.folder / ".rows.part"
+
+    @property
     def worker_threads(self) -> int | None:
         """Threads of one worker. By default, one of several workers uses one thread, and a single worker uses all."""
         if self.settings.threads is None and self.workers > 1:
@@ -95,8 +102,14 @@ class BulkJob:
             torch.set_num_threads(settings.threads)
         return settings.load()
 
+    def rows(self, position: InputPosition | None = None) -> Iterator[TextRow]:
+        """Yield the sentences of all inputs from a position on."""
+        if self.rows_file is not None:
+            return read_written_rows(self.rows_file, position or InputPosition())
+        return read(self.inputs, self.reading, position)
+
     def write_part(self, embedder: Embedder, part: BulkPart, advance: Advance) -> None:
-        sentences = itertools.islice(read(self.inputs, self.column, part.position), part.count)
+        sentences = itertools.islice(self.rows(part.position), part.count)
         write_embeddings(
             self.settings, embedder, sentences, self.path(part),
             first=part.first, count=part.count, force=True, advance=advance,

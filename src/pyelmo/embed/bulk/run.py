@@ -19,10 +19,11 @@ from pyelmo.embed.bulk.job import PART_SENTENCES, Advance, BulkJob, BulkPart
 from pyelmo.embed.bulk.process_runner import process_workers
 from pyelmo.embed.bulk.ray_runner import import_ray, ray_workers
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.files.inputs import read, scan
+from pyelmo.embed.files.inputs import InputScan, has_positions, scan, write_rows
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
-from pyelmo.files import locked
+from pyelmo.files import locked, sha256
+from pyelmo.text.rows import ReadOptions, check_input
 
 RUN_WORKERS = {"processes": process_workers, "ray": ray_workers}
 COUNTED_CHARACTERS = 2**20  # how much of the text is read to find its most frequent words
@@ -44,6 +45,8 @@ def embed_corpus(
     *,
     model: str | Path,
     column: str | None = None,
+    input_format: str = "auto",
+    encoding: str | None = None,
     part_sentences: int = PART_SENTENCES,
     workers: int = 1,
     runner: str = "processes",
@@ -57,11 +60,13 @@ def embed_corpus(
     sentence is in the folder exactly once. The number of workers does not change a byte.
 
     Args:
-        inputs: Text files with one sentence per line, and Parquet files.
+        inputs: Text files with one sentence per line, and csv, tsv, jsonl and Parquet files, compressed or not.
         output: The folder to write.
         model: A folder or a file of a model, the name of a bundled model, or a Hub id.
-        column: The column of Parquet files, with strings or lists of words (default: the first of "tokens", "sentence"
-            and "text" that exists).
+        column: The column of csv, tsv, jsonl and Parquet files, with strings or lists of words (default for Parquet
+            files: the first of "tokens", "sentence" and "text" that exists).
+        input_format: "text", "csv", "tsv", "jsonl" or "parquet" (default: by the name or the beginning of a file).
+        encoding: The encoding of the files (default: UTF-8).
         part_sentences: Sentences per part.
         workers: Processes that write parts. Each loads the model, and by default computes on one thread.
         runner: "processes", or "ray" to run the workers on Ray.
@@ -90,7 +95,8 @@ def embed_corpus(
         raise InputError(f"inputs is the single name {str(inputs)!r}; pass a list of files, even for one file")
     job = BulkJob(
         settings=EmbedSettings(model=str(model), **settings), inputs=[str(path) for path in inputs],
-        output=str(output), column=column, part_sentences=part_sentences, workers=workers, runner=runner,
+        output=str(output), reading=ReadOptions(column=column, input_format=input_format, encoding=encoding),
+        part_sentences=part_sentences, workers=workers, runner=runner,
     )  # fmt: skip
     return run_job(job, progress=progress, force=force)
 
@@ -100,26 +106,18 @@ def run_job(job: BulkJob, *, progress: bool = False, force: bool = False) -> Bul
     if job.runner == "ray":
         import_ray()  # an error now, if Ray is not installed
     check_folder(job.folder)
+    for path in job.inputs:
+        check_input(path)
     # With workers, this process only encodes the frequent words, before the workers start: it may use all threads.
     settings = dataclasses.replace(job.settings, threads=None) if job.has_workers else job.settings
     embedder = settings.load()
-    input_scan = scan(job.inputs, job.part_sentences)
-    parts = []
-    for number, position in enumerate(input_scan.positions):
-        first = number * job.part_sentences
-        count = min(job.part_sentences, input_scan.sentences - first)
-        parts.append(BulkPart(number, first, count, position))
-    description = describe(job, embedder, input_scan)
-    job.folder.mkdir(exist_ok=True)
-    with locked(job.folder):
-        begin(job.folder, description, force=force)
+    with _folder_of(job), locked(job.folder), removing_leftovers(job.folder):
+        job, input_scan = _scanned(job)
+        parts = _parts(job, input_scan)
+        begin(job.folder, describe(job, embedder, input_scan), force=force)
         missing = [part for part in parts if not job.path(part).exists()]
         done = input_scan.sentences - sum(part.count for part in missing)
-        with (
-            explaining_resume(),
-            removing_leftovers(job.folder),
-            _progress_bar(input_scan.sentences, done, shown=progress) as advance,
-        ):
+        with explaining_resume(), _progress_bar(input_scan.sentences, done, shown=progress) as advance:
             if not job.has_workers:
                 for part in missing:
                     job.write_part(embedder, part, advance)
@@ -129,6 +127,43 @@ def run_job(job: BulkJob, *, progress: bool = False, force: bool = False) -> Bul
                     del embedder  # each worker loads its own
                     run_parts(missing, advance)
     return BulkResult(sentences=input_scan.sentences, parts=len(parts), new_parts=len(missing))
+
+
+@contextlib.contextmanager
+def _folder_of(job: BulkJob) -> Iterator[None]:
+    """Create the folder if it is missing; in that case, remove it after an error if it is still empty."""
+    existed = job.folder.is_dir()
+    job.folder.mkdir(exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            with contextlib.suppress(OSError):  # not empty
+                job.folder.rmdir()
+        raise
+
+
+def _scanned(job: BulkJob) -> tuple[BulkJob, InputScan]:
+    """Find where each part begins. Inputs in which no part can begin in the middle are written as rows first."""
+    if has_positions(job.inputs, job.reading):
+        result = scan(job.inputs, job.part_sentences, job.reading)
+    else:
+        write_rows(job.rows(), job.rows_path)
+        job = dataclasses.replace(job, rows_file=str(job.rows_path))
+        result = scan([str(job.rows_path)], job.part_sentences)
+        result = dataclasses.replace(result, sha256=[sha256(Path(path)) for path in job.inputs])
+    if not result.sentences:
+        raise InputError(f"{', '.join(job.inputs)}: there is nothing to embed, because the input is empty.")
+    return job, result
+
+
+def _parts(job: BulkJob, input_scan: InputScan) -> list[BulkPart]:
+    parts = []
+    for number, position in enumerate(input_scan.positions):
+        first = number * job.part_sentences
+        count = min(job.part_sentences, input_scan.sentences - first)
+        parts.append(BulkPart(number, first, count, position))
+    return parts
 
 
 @contextlib.contextmanager
@@ -147,7 +182,7 @@ def _save_common_words(job: BulkJob, embedder: Embedder) -> None:
     table = embedder.word_table()
     counts: Counter[str] = Counter()
     characters = 0
-    for sentence in read(job.inputs, job.column):
+    for sentence in job.rows():
         counts.update(job.settings.tokenise(embedder, sentence))
         characters += len(sentence.text)
         if characters > COUNTED_CHARACTERS:

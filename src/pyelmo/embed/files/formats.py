@@ -26,8 +26,9 @@ from typing import IO, Any, Protocol
 import h5py
 import numpy as np
 
-from pyelmo.errors import InputError, missing_extra
+from pyelmo.errors import InputError
 from pyelmo.hdf5 import Hdf5Writer
+from pyelmo.text.parquet import pyarrow_parquet
 
 ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group stays in memory until it is full
 ROW_GROUP_ROWS = 10_000
@@ -225,14 +226,6 @@ def _numpy(values: Any) -> np.ndarray:
 
 def _storable(text: str) -> str:
     return LONE_SURROGATE.sub("\ufffd", text)
-
-
-def pyarrow_parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise missing_extra("parquet", "Parquet") from None
-    return pyarrow.parquet
 
 
 def parquet_takes_float16() -> bool:

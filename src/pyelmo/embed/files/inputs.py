@@ -1,40 +1,40 @@
 """Files of sentences -> sentences, from the start or from a position in the middle.
 
-    text      one sentence per line
-    parquet   one sentence per row: a column of strings, or of lists of words
-
-`scan` reads all files once and returns the position where each part of a bulk job begins. `read` starts at a position.
+The formats are those of pyelmo/text/rows.py. `scan` reads all files once and returns the position where each part of a
+bulk job begins; `read` starts at a position. Only lines of plain text and rows of Parquet have such positions. All
+other inputs (compressed, csv, jsonl, documents) are first written as one file of rows, by `write_rows`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pyelmo.arrays import Int64Array
-from pyelmo.embed.files.formats import pyarrow_parquet
-from pyelmo.errors import FormatError, InputError, PyelmoError
-from pyelmo.text.lines import open_text, read_lines
+from pyelmo.errors import InputError
+from pyelmo.text.encodings import decode_line
+from pyelmo.text.parquet import open_parquet
+from pyelmo.text.rows import (
+    ReadOptions,
+    TextRow,
+    is_plain_parquet,
+    is_plain_text,
+    parquet_rows,
+    read_rows,
+    received,
+)
+from pyelmo.text.streams import open_bytes
+from pyelmo.text.tokens import split_sentences
 
-# Columns of a Parquet file that may hold its sentences; the first that exists is read. Lists of words come first,
-# because they need no splitting.
-COLUMNS = ("tokens", "sentence", "text")
-PARQUET_MAGIC = b"PAR1"
 BLOCK = 1 << 20
-
-
-@dataclass(frozen=True)
-class InputSentence:
-    """One sentence of the input. `words` is None unless the input holds a list of words."""
-
-    text: str
-    words: list[str] | None = None
+DOCUMENT = "document"  # the column with the number of a sentence's document
+# Types of Parquet columns that are kept as they are; values of other columns become text.
+_KEPT_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double")
 
 
 @dataclass(frozen=True)
@@ -56,50 +56,92 @@ class InputScan:
 
 
 def read(
-    inputs: Sequence[str], column: str | None = None, position: InputPosition | None = None
-) -> Iterator[InputSentence]:
+    inputs: Sequence[str], options: ReadOptions | None = None, position: InputPosition | None = None
+) -> Iterator[TextRow]:
     """Yield the sentences of all files in order, starting at `position`. One (of Parquet a few) is in memory."""
+    options = options or ReadOptions()
     position = position or InputPosition()
     for path in inputs[position.file :]:
-        yield from _read_file(path, column, position)
+        if not position.offset:
+            yield from read_rows(path, options)
+        elif is_plain_parquet(path, options):
+            yield from parquet_rows(path, options, position.offset)
+        else:
+            yield from _lines_from(path, position)
         position = InputPosition()
 
 
-def _read_file(path: str, column: str | None, position: InputPosition) -> Iterator[InputSentence]:
-    if is_parquet(path):
-        yield from _read_parquet(path, column, position.offset)
-        return
-    with open_text(path) as file:
-        if position.offset:
-            file.seek(position.offset)
-        for line in read_lines(file, "stdin" if path == "-" else path, position.before + 1):
-            yield InputSentence(line.strip())
+def _lines_from(path: str, position: InputPosition) -> Iterator[TextRow]:
+    with open_bytes(path) as file:
+        file.seek(position.offset)
+        for number, line in enumerate(file, position.before + 1):
+            yield TextRow(received(decode_line(line, path, number)).strip())
 
 
-def is_parquet(path: str) -> bool:
-    """Return whether a file is Parquet, by its name or its first bytes. A stream is always text."""
-    if path == "-" or not Path(path).is_file():
-        return False
-    with open_text(path) as file:
-        return file.read(4) == PARQUET_MAGIC or path.endswith(".parquet")
+def documents_to_sentences(rows: Iterable[TextRow], language: str) -> Iterator[TextRow]:
+    """Split each row, a document, into its sentences; the first kept value is the number of the document from 0."""
+    for number, row in enumerate(rows):
+        if row.words is not None:
+            raise InputError("documents are split into sentences, but the column has lists of words. Choose another.")
+        for line in row.text.splitlines():
+            for sentence in split_sentences(line, language):
+                yield TextRow(sentence, None, (number, *row.kept))
 
 
-def count(inputs: Sequence[str]) -> int | None:
-    """Return the number of sentences, or None if one of the inputs is a stream."""
-    if not all(Path(path).is_file() for path in inputs):
-        return None
-    return sum(sum(len(ends) for _, ends in _sentence_ends(path)) for path in inputs)
+def count(rows: Iterable[TextRow], inputs: Sequence[str]) -> int | None:
+    """Return the number of rows, which are read to their end, or None if one of the inputs is a stream."""
+    return sum(1 for _ in rows) if all(Path(path).is_file() for path in inputs) else None
 
 
-def scan(inputs: Sequence[str], part_sentences: int) -> InputScan:
-    """Read all files once; return their checksums, and where each part of `part_sentences` sentences begins."""
+def kept_types(inputs: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the type of each kept column: that of Parquet files if they agree on a number or bool, else "string"."""
+    if not options.keep or not all(is_plain_parquet(path, options) for path in inputs):
+        return ["string"] * len(options.keep)
+    types: list[set[str]] = [set() for _ in options.keep]
+    for path in inputs:
+        with open_parquet(path, path) as table:
+            for name, seen in zip(options.keep, types, strict=True):
+                schema = table.schema_arrow
+                seen.add(str(schema.field(name).type) if name in schema.names else "")
+    return [next(iter(seen)) if len(seen) == 1 and seen <= set(_KEPT_TYPES) else "string" for seen in types]
+
+
+# --- bulk jobs -----------------------------------------------------------------------------------------------------
+
+
+def has_positions(inputs: Sequence[str], options: ReadOptions) -> bool:
+    """Return whether a part of a bulk job can begin in the middle of every input."""
+    return all(is_plain_parquet(path, options) or is_plain_text(path, options) for path in inputs)
+
+
+def write_rows(rows: Iterable[TextRow], path: str | Path) -> None:
+    """Write rows to a temporary file that `read_written_rows` reads from any position."""
+    with open(path, "w", encoding="ascii", newline="\n") as file:
+        for row in rows:
+            file.write(json.dumps([row.text, row.words, row.kept], default=str) + "\n")
+
+
+def read_written_rows(path: str | Path, position: InputPosition) -> Iterator[TextRow]:
+    with open(path, "rb") as file:
+        file.seek(position.offset)
+        for line in file:
+            text, words, kept = json.loads(line)
+            yield TextRow(text, words, tuple(kept))
+
+
+def scan(inputs: Sequence[str], part_sentences: int, options: ReadOptions | None = None) -> InputScan:
+    """Read all files once; return their checksums, and where each part of `part_sentences` sentences begins.
+
+    Without `options`, every line of a file is a sentence.
+    """
     hashes: list[str] = []
     positions = [InputPosition()]
     total = 0
     for number, path in enumerate(inputs):
         digest = hashlib.sha256()
         before = 0  # sentences of this file
-        for block, ends in _sentence_ends(path):
+        parquet = options is not None and is_plain_parquet(path, options)
+        for block, ends in _parquet_ends(path) if parquet else _line_ends(path):
             digest.update(block)
             # A part begins after the last sentence of the part before it, even if that is the last one of a file.
             for index in range(-(total + before + 1) % part_sentences, len(ends), part_sentences):
@@ -107,17 +149,18 @@ def scan(inputs: Sequence[str], part_sentences: int) -> InputScan:
             before += len(ends)
         total += before
         hashes.append(digest.hexdigest())
-    parts = max(1, -(-total // part_sentences))  # empty input makes one empty part
-    return InputScan(hashes, total, positions[:parts])
+    return InputScan(hashes, total, positions[: -(-total // part_sentences)])
 
 
-def _sentence_ends(path: str) -> Iterator[tuple[bytes, Sequence[int] | Int64Array]]:
-    """Yield a file in blocks, each with the offsets after the sentences that end in it."""
-    if is_parquet(path):
-        with _open_parquet(path) as table:
-            yield b"", range(1, table.metadata.num_rows + 1)
-        yield from ((block, ()) for block in _blocks(path))
-        return
+def _parquet_ends(path: str) -> Iterator[tuple[bytes, Sequence[int]]]:
+    """Yield a file in blocks, each with the offsets after the sentences that end in it: all in the first block."""
+    with open_parquet(path, path) as table:
+        yield b"", range(1, table.metadata.num_rows + 1)
+    yield from ((block, ()) for block in _blocks(path))
+
+
+def _line_ends(path: str) -> Iterator[tuple[bytes, Sequence[int] | Int64Array]]:
+    """Yield a file in blocks, each with the offsets after the lines that end in it."""
     offset, last = 0, b"\n"
     for block in _blocks(path):
         yield block, np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + (offset + 1)
@@ -127,60 +170,6 @@ def _sentence_ends(path: str) -> Iterator[tuple[bytes, Sequence[int] | Int64Arra
 
 
 def _blocks(path: str) -> Iterator[bytes]:
-    with open_text(path) as file:
+    with open(path, "rb") as file:
         while block := file.read(BLOCK):
             yield block
-
-
-@contextlib.contextmanager
-def _open_parquet(path: str) -> Iterator[Any]:
-    parquet = pyarrow_parquet()
-    try:
-        with parquet.ParquetFile(path) as table:
-            yield table
-    except PyelmoError:
-        raise
-    except Exception as error:  # for a damaged file pyarrow raises its own errors and OSError
-        raise FormatError(
-            f"{path}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}. Is the file complete?"
-        ) from error
-
-
-def _read_parquet(path: str, column: str | None, first: int) -> Iterator[InputSentence]:
-    """Yield the sentences from row `first` on, without reading the row groups before it."""
-    with _open_parquet(path) as table:
-        name = _choose_column(table.schema_arrow.names, column, path)
-        row = 0
-        groups: list[int] = []
-        for group in range(table.num_row_groups):
-            rows = table.metadata.row_group(group).num_rows
-            if row + rows > first or groups:
-                groups.append(group)
-            else:
-                row += rows
-        for batch in table.iter_batches(batch_size=256, row_groups=groups, columns=[name]):
-            skipped = max(0, first - row)
-            for number, value in enumerate(batch.column(0).slice(skipped).to_pylist(), row + skipped):
-                yield _from_value(value, f"{path}, row {number}, column {name!r}")
-            row += len(batch)
-
-
-def _choose_column(names: Sequence[str], column: str | None, path: str) -> str:
-    for name in [column] if column else COLUMNS:
-        if name in names:
-            return name
-    wanted = repr(column) if column else " or ".join(map(repr, COLUMNS))
-    raise InputError(f"{path}: has no column {wanted}, only {', '.join(names)}. Choose one with --column (column=).")
-
-
-def _from_value(value: Any, where: str) -> InputSentence:
-    if value is None:
-        return InputSentence("")
-    if isinstance(value, str):
-        return InputSentence(value.strip())
-    if isinstance(value, list) and all(isinstance(word, str) for word in value):
-        return InputSentence(" ".join(value), value)
-    raise InputError(
-        f"{where}: expected text or a list of words, got {type(value).__name__} {str(value)[:40]}. "
-        "Choose another column with --column (column=)."
-    )

@@ -24,10 +24,10 @@ from pyelmo.embed.files.formats import (
     Sink,
     StoredSentence,
     parquet_takes_float16,
-    pyarrow_parquet,
 )
 from pyelmo.errors import FormatError, InputError, NotFoundError, OutputError, PyelmoError
 from pyelmo.files import atomic_path
+from pyelmo.text.parquet import pyarrow_parquet
 
 FORMATS = ("hdf5", "npz", "parquet", "jsonl")
 SUFFIXES = {".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".jsonl": "jsonl"}

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.files.inputs import InputSentence
 from pyelmo.embed.files.store import open_writer
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
+from pyelmo.text.rows import TextRow
 
 
 def write_embeddings(
     settings: EmbedSettings,
     embedder: Embedder,
-    sentences: Iterable[InputSentence],
+    sentences: Iterable[TextRow],
     path: str | Path,
     *,
     first: int = 0,
