@@ -103,6 +103,6 @@ def _read_line(line: str, names: tuple[str, ...], where: str) -> str | list[str]
 
 
 def _lines(path: str) -> list[str]:
-    from pyelmo.text.rows import ReadOptions, read_rows
+    from pyelmo.text.lines import numbered_lines
 
-    return [row.text for row in read_rows(path, ReadOptions(input_format="text"))]
+    return [line for _, line in numbered_lines(path)]
