@@ -6,6 +6,7 @@ All text is escaped.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,7 +16,8 @@ COLOURS = ("#1b6ca8", "#c8553d", "#2a9d5c", "#8a5aa8", "#b8860b", "#4a4a4a", "#d
 NAMESPACE = "xmlns='http://www.w3.org/2000/svg'"  # required in an .svg file
 _WIDTH, _HEIGHT = 640, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 14, 30
-_LABEL_HEIGHT, _LABEL_WIDTH = 15, 180
+_LABEL_HEIGHT, _LABEL_WIDTH, _LABEL_LIMIT = 15, 180, 240
+_QUIET = "fill='#666'"  # the titles of axes
 _ROW = 18  # height of a line of text below a drawing
 
 
@@ -43,7 +45,7 @@ def line_chart(lines: Sequence[Line], levels: Mapping[str, float], unit: str) ->
     parts += _grid([low + tick * step for tick in range(round((high - low) / step) + 1)], y_of)
     parts.append(f"<text x='{_LEFT}' y='{_HEIGHT - 8}'>first layer</text>")
     parts.append(f"<text x='{_WIDTH - _RIGHT}' y='{_HEIGHT - 8}' text-anchor='end'>last layer</text>")
-    parts.append(f"<text x='{_WIDTH / 2:.0f}' y='{_HEIGHT - 8}' text-anchor='middle'>{escape(unit)}</text>")
+    parts.append(f"<text x='{_LEFT}' y='{_TOP - 3}' {_QUIET}>{escape(unit)}</text>")
     for number, (name, value) in enumerate(levels.items()):
         y, dashes = y_of(value), f"stroke='#777' stroke-dasharray='{2 + 3 * number} 4'"
         parts.append(f"<line x1='{_LEFT}' x2='{_WIDTH - _RIGHT}' y1='{y:.1f}' y2='{y:.1f}' {dashes}/>")
@@ -97,32 +99,107 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return [tick for power in powers for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if low <= tick <= high]
 
 
-def point_map(points: Sequence[tuple[float, float]], labels: Sequence[str], below: Sequence[str] = ()) -> str:
-    """Draw numbered points with labels, with the same scale on both axes. `below` are lines of text under the map."""
+Marked = tuple[str, str, str]  # the text before a word, the word, the text after it
+
+
+def text_width(text: str) -> float:
+    """Return about how wide a text is in the font of the drawings; Hangul and Han are twice as wide as Latin."""
+    return sum(12.5 if unicodedata.east_asian_width(character) in "WF" else 6.6 for character in text)
+
+
+def fit(text: Marked, width: float) -> Marked:
+    """Shorten the longer side of a marked word until the text is not wider; the end of the word is cut last."""
+    before, word, after = text
+    if text_width(before + word + after) <= width:
+        return text
+    cut_before = cut_after = ""
+    while text_width(cut_before + before + word + after + cut_after) > width and before + after:
+        if len(before) >= len(after):
+            before, cut_before = before[1:], "…"
+        else:
+            after, cut_after = after[:-1], "…"
+    while text_width(cut_before + word + cut_after) > width and len(word) > 1:
+        word, cut_after = word[:-1], "…"
+    return cut_before + before, word, after + cut_after
+
+
+def point_map(
+    points: Sequence[tuple[float, float]],
+    labels: Sequence[Marked],
+    below: Sequence[Marked] = (),
+    *,
+    across: str = "",
+    up: str = "",
+) -> str:
+    """Draw numbered points with labels, with the same scale on both axes.
+
+    Args:
+        points: The points. They have one colour.
+        labels: The label of each point: a word, which is bold and always in view, and the text around it.
+        below: Lines of text under the map, shortened around their word to the width of the map.
+        across: What the horizontal axis shows.
+        up: What the vertical axis shows.
+    """
     size, margin = 420, 28
     xs, ys = ([point[axis] for point in points] for axis in (0, 1))
-    reach = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
-    scale = size / reach
+    scale = size / (max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0)
     middle = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
     placed = [
         (margin + size / 2 + (x - middle[0]) * scale, margin + size / 2 - (y - middle[1]) * scale) for x, y in points
     ]
-    width, height = size + 2 * margin + _LABEL_WIDTH, size + 2 * margin
+    width = size + 2 * margin + _LABEL_WIDTH
+    height = max(size + 2 * margin, (len(points) + 2) * _LABEL_HEIGHT + _ROW)
     parts = [f"<svg viewBox='0 0 {width} {height + _ROW * len(below)}' role='img' {FONT}>"]
     parts.append(f"<rect width='{width}' height='{height}' fill='#fafafa' stroke='#ddd'/>")
-    taken: list[tuple[float, float]] = []
+    frame = (22.0, _LABEL_HEIGHT + 2.0, width - 4.0, height - _ROW - 6.0)
+    taken = [(x - 6, x + 6, y) for x, y in placed]  # labels do not cover points
     for number in sorted(range(len(placed)), key=lambda number: placed[number][1]):
         x, y = placed[number]
-        label = y
-        while any(abs(x - other) < _LABEL_WIDTH and abs(label - line) < _LABEL_HEIGHT for other, line in taken):
-            label += 1
-        taken.append((x, label))
-        colour = COLOURS[number % len(COLOURS)]
-        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{colour}'/>")
-        parts.append(f"<text x='{x + 9:.1f}' y='{label + 4:.1f}'>{number + 1} {escape(labels[number])}</text>")
-    for row, line in enumerate(below):
-        parts.append(f"<text x='8' y='{height + _ROW * row + 16}'>{escape(line)}</text>")
+        before, word, after = fit(labels[number], _LABEL_LIMIT)
+        before = f"{number + 1} {before}"
+        left, line = _free_place((x, y), text_width(before + word + after), frame, taken)
+        if abs(line - y) > _LABEL_HEIGHT:
+            end = min(max(x, left), left + text_width(before + word + after))
+            parts.append(f"<line x1='{x:.1f}' y1='{y:.1f}' x2='{end:.1f}' y2='{line:.1f}' stroke='#bbb'/>")
+        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{COLOURS[0]}'/>")
+        bold = f"<tspan font-weight='bold'>{escape(word)}</tspan>"
+        parts.append(f"<text x='{left:.1f}' y='{line + 4:.1f}'>{escape(before)}{bold}{escape(after)}</text>")
+    parts.append(f"<text x='{width / 2:.0f}' y='{height - 6}' text-anchor='middle' {_QUIET}>{escape(across)}</text>")
+    turned = f"transform='translate(14 {height / 2:.0f}) rotate(-90)'"
+    parts.append(f"<text {turned} text-anchor='middle' {_QUIET}>{escape(up)}</text>")
+    for row, line_below in enumerate(below):
+        text = "".join(fit(line_below, width - 16))
+        parts.append(f"<text x='8' y='{height + _ROW * row + 16}'>{escape(text)}</text>")
     return "".join([*parts, "</svg>"])
+
+
+def _free_place(
+    point: tuple[float, float],
+    width: float,
+    frame: tuple[float, float, float, float],
+    taken: list[tuple[float, float, float]],
+) -> tuple[float, float]:
+    """Return the left end and the height of a label inside the frame: beside its point, or as near as there is room."""
+    (x, y), (first, top, last, bottom) = point, frame
+    left = x + 9 if x + 9 + width <= last else max(x - 9 - width, first)
+    for step in range(int(bottom - top) + 1):
+        for line in (y + step, y - step):
+            overlaps = any(
+                left < end and begin < left + width and abs(line - other) < _LABEL_HEIGHT for begin, end, other in taken
+            )
+            if top <= line <= bottom and not overlaps:
+                taken.append((left, left + width, line))
+                return left, line
+    return left, min(max(y, top), bottom)  # there is no room left
+
+
+def text_on(share: float) -> str:
+    """Return the colour of text that is readable on the first colour with this opacity on white."""
+    channels = [int(COLOURS[0][at : at + 2], 16) / 255 * share + 1 - share for at in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    luminance = sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    # The contrast of WCAG 2 with white, and with #222, whose luminance is 0.016.
+    return "#fff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.066 else "#222"
 
 
 @dataclass(frozen=True)
@@ -152,7 +229,7 @@ def share_grid(rows: Sequence[Shares]) -> str:
                 f"<rect x='{x}' y='{y}' width='{cell}' height='{cell // 2}' fill='{COLOURS[0]}' "
                 f"fill-opacity='{share:.3f}' stroke='#999'/>"
                 f"<text x='{x + cell / 2:.0f}' y='{y + 20}' text-anchor='middle' "
-                f"fill='{'#fff' if share > 0.5 else '#222'}'>{share:.2f}</text>"
+                f"fill='{text_on(share)}'>{share:.2f}</text>"
             )
     return "".join([*parts, "</svg>"])
 

@@ -118,8 +118,10 @@ def test_svg_is_xml_that_names_every_sentence(tmp_path):
     explore.write_map(explored(), tmp_path / "map.svg")
     root = ElementTree.fromstring((tmp_path / "map.svg").read_text("utf-8"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"bank <x>", "1 <i> *bank* & 배", "2 *bank*", "3 a $b$ bank"} <= set(texts)
+    assert "first principal component" in texts
+    assert "second principal component (both: 100% of the variance)" in texts
 
 
 @pytest.mark.parametrize("ending", [".pdf", ".png"])
@@ -139,9 +141,57 @@ def test_a_logarithmic_axis_has_ticks_at_1_2_and_5():
 
 
 def test_labels_of_equal_points_do_not_overlap():
-    drawn = ElementTree.fromstring(plots.point_map([(0, 0), (0, 0), (1, 1)], ["a", "b", "c"]))
-    heights = sorted(float(text.get("y")) for text in drawn.iter("text"))
+    labels = [("", name, "") for name in "abc"]
+    drawn = ElementTree.fromstring(plots.point_map([(0, 0), (0, 0), (1, 1)], labels))
+    heights = sorted(float(text.get("y")) for text in drawn.iter("text") if "".join(text.itertext())[:1] in set("123"))
     assert min(b - a for a, b in itertools.pairwise(heights)) >= 14
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_labels_stay_inside_the_frame_and_keep_the_word_in_view(count):
+    random = np.random.default_rng(0)
+    points = [(x, y) for x, y in random.normal(size=(count, 2)).tolist()]
+    points[0] = (5.0, 0.0)  # at the right edge
+    labels = [("왼쪽 글이 아주 길다 " * 6, "bank", " and a long text on the right" * 3)] * count
+    drawn = ElementTree.fromstring(plots.point_map(points, labels, [labels[0]], across="one", up="two"))
+    _, _, width, height = map(float, drawn.get("viewBox").split())
+    texts = [text for text in drawn.iter("text") if text.get("transform") is None]
+    assert [text.find("tspan").text for text in texts if text.find("tspan") is not None] == ["bank"] * count
+    for text in texts:
+        assert 12 <= float(text.get("y")) <= height
+        if text.get("text-anchor") is None:
+            content = "".join(text.itertext())
+            assert "bank" in content
+            assert 0 <= float(text.get("x")) <= float(text.get("x")) + plots.text_width(content) <= width
+    assert {circle.get("fill") for circle in drawn.iter("circle")} == {plots.COLOURS[0]}  # colours mean nothing here
+
+
+def test_a_text_is_shortened_around_its_word():
+    assert plots.fit(("a ", "bank", " b"), 100) == ("a ", "bank", " b")
+    before, word, after = plots.fit(("long " * 9, "bank", " b"), 100)
+    assert (before[0], word, after) == ("…", "bank", " b")
+    assert plots.text_width(before + word + after) <= 100
+    assert plots.fit(("a", "b" * 50, "c"), 50)[1].startswith("bbb")
+
+
+def test_text_is_readable_on_every_shade():
+    def luminance(colour):
+        values = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in colour]
+        return float(np.dot((0.2126, 0.7152, 0.0722), values))
+
+    dark, plain = [int(plots.COLOURS[0][at : at + 2], 16) / 255 for at in (1, 3, 5)], {"#fff": 1.0, "#222": 0.1333}
+    for share in np.linspace(0, 1, 21).tolist():
+        cell = luminance([channel * share + 1 - share for channel in dark])
+        text = luminance([plain[plots.text_on(share)]] * 3)
+        high, low = max(cell, text), min(cell, text)
+        assert (high + 0.05) / (low + 0.05) > 3.9
+
+
+def test_a_chart_by_layer_says_what_its_axes_show():
+    drawn = plots.line_chart([plots.Line("en", [1.0, 2.0])], {}, "accuracy, %")
+    texts = {text.text: text for text in ElementTree.fromstring(drawn).iter("text")}
+    assert {"first layer", "last layer"} <= set(texts)
+    assert float(texts["accuracy, %"].get("y")) < 20  # above the axis that it names
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def test_what_is_missing_is_noticed_before_anything_is_read(tmp_path):
         suite.plan("wic", encoder, "ko", [])
 
 
-def test_data_sets_are_found_at_any_depth_and_named_in_the_figure(tmp_path):
+def test_data_sets_are_found_at_any_depth_and_named_in_the_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr(suite.pos, "SENTENCES", {})
     encoder = NamedEncoder("x", {"model": "m"}, never)
     for name in ("ko_kaist-ud-train", "ko_kaist-ud-test", "ko_gsd-ud-train", "ko_gsd-ud-test"):
         (tmp_path / name[:6] / "deep").mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyelmo.errors import FormatError, InputError
-from pyelmo.probes import linear, pos
+from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.probes import linear, pos, suite
 
 TREEBANK = """# sent_id = 1
 # text = Don't go.
@@ -41,7 +41,6 @@ def test_a_treebank_gives_its_syntactic_words_and_universal_tags(tmp_path):
         ("\tdo\t", " do ", "tiny.conllu, line 4: 8 columns, expected 10"),
         ("2\tn't", "3\tn't", "tiny.conllu, line 5: expected word 2 with a tag"),
         ("VERB\tVB", "_\tVB", "tiny.conllu, line 6: expected word 3 with a tag"),
-        ("root\t_\t_\n\n", "root\t_\t_\n", "tiny.conllu, line 11: no empty line after the last sentence"),
         (TREEBANK, "# nothing\n", "tiny.conllu: holds no sentence"),
     ],
 )
@@ -110,7 +109,27 @@ def test_a_control_task_is_learnt_word_by_word_and_no_further():
     assert pos.evaluate(embed, tagged, tagged, settings).control is None
 
 
-def test_a_treebank_that_is_not_whole_is_noticed(tmp_path):
-    (tmp_path / "ko_gsd-ud-test.conllu").write_text(TREEBANK, "utf-8")
-    with pytest.raises(FormatError, match="2 sentences, expected 989 as published"):
-        pos.read_conllu(tmp_path / "ko_gsd-ud-test.conllu")
+def test_a_treebank_that_is_not_whole_is_read_with_a_warning(tmp_path, caplog):
+    path = tmp_path / "ko_gsd-ud-test.conllu"
+    path.write_text(TREEBANK[:-1], "utf-8")
+    assert len(pos.read_conllu(path)) == 2
+    assert "2 sentences, 989 as published" in caplog.text
+    assert "no empty line after the last sentence" in caplog.text
+    assert pos.count_missing(path) == 987
+
+
+def test_another_treebank_is_used_with_a_warning(tmp_path, caplog):
+    with pytest.raises(NotFoundError, match="UD English EWT: no en_ewt-ud-train.conllu below"):
+        suite.find_treebanks("en", [tmp_path])
+    for name in ("de_gsd", "en_gum"):
+        for part in ("train", "test"):
+            (tmp_path / f"{name}-ud-{part}.conllu").write_text(TREEBANK, "utf-8")
+    [(name, files, facts)] = suite.find_treebanks("en", [tmp_path])
+    assert (name, [file.name for file in files]) == ("UD en_gum", ["en_gum-ud-train.conllu", "en_gum-ud-test.conllu"])
+    assert set(facts["files"]) == {file.name for file in files}  # another file is another figure
+    assert "UD English EWT is not there, UD en_gum is used" in caplog.text
+    assert suite.find_treebanks("ko", [tmp_path])[0][0] == "UD de_gsd"
+    for part in ("train", "test"):
+        (tmp_path / f"en_ewt-ud-{part}.conllu").write_text(TREEBANK, "utf-8")
+    [(name, _, facts)] = suite.find_treebanks("en", [tmp_path])
+    assert (name, facts) == ("UD English EWT", {"missing_sentences": [12_541, 2075]})

@@ -122,25 +122,31 @@ def check_ending(path: Path) -> None:
         raise InputError(f"{path}: unknown format {path.suffix!r}. A map ends in {' or '.join(ENDINGS)}.")
 
 
-def _label(occurrence: WordInContext) -> str:
-    return "".join(occurrence.written(_CONTEXT))
-
-
-def _map(exploration: Exploration, below: Sequence[str] = ()) -> str:
+def _map(exploration: Exploration, below: Sequence[plots.Marked] = ()) -> str:
     points = [(x, y) for x, y in exploration.points.tolist()]
-    return plots.point_map(points, [_label(occurrence) for occurrence in exploration.occurrences], below)
+    labels = [occurrence.written(_CONTEXT) for occurrence in exploration.occurrences]
+    up = f"second principal component (both: {exploration.shown:.0%} of the variance)"
+    return plots.point_map(points, labels, below, across="first principal component", up=up)
 
 
 def _svg(exploration: Exploration) -> str:
-    sentences = (f"{number} {marked(occurrence)}" for number, occurrence in enumerate(exploration.occurrences, 1))
-    return _map(exploration, [exploration.title, *sentences]).replace("<svg ", f"<svg {plots.NAMESPACE} ", 1) + "\n"
+    below: list[plots.Marked] = [("", exploration.title, "")]
+    for number, occurrence in enumerate(exploration.occurrences, 1):
+        before, word, after = occurrence.written()
+        below.append((f"{number} {before}", f"*{word}*", after))
+    return _map(exploration, below).replace("<svg ", f"<svg {plots.NAMESPACE} ", 1) + "\n"
+
+
+def _cell(cosine: float) -> str:
+    share = min(max(cosine, 0.0), 1.0)
+    return f"<td style='background:rgba(27,108,168,{share:.2f});color:{plots.text_on(share)}'>{cosine:.2f}</td>"
 
 
 def _html(exploration: Exploration) -> str:
     rows = []
     pairs = zip(exploration.occurrences, exploration.cosines.tolist(), strict=True)
     for number, (occurrence, cosines) in enumerate(pairs, 1):
-        cells = "".join(f"<td style='background:rgba(27,108,168,{max(c, 0):.2f})'>{c:.2f}</td>" for c in cosines)
+        cells = "".join(_cell(cosine) for cosine in cosines)
         before, word, after = map(escape, occurrence.written())
         rows.append(f"<tr><th>{number}</th>{cells}<td class='text'>{before}<b>{word}</b>{after}</td></tr>")
     head = "".join(f"<th>{number}</th>" for number in range(1, len(rows) + 1))
@@ -150,7 +156,7 @@ def _html(exploration: Exploration) -> str:
         f"<h1>{escape(exploration.title)}</h1>"
         f"<table><tr><th></th>{head}<th></th></tr>{''.join(rows)}</table>"
         f"{_map(exploration)}"
-        f"<p>Two principal components: {exploration.shown:.0%} of the variance.</p></body></html>\n"
+        "<p>Near points have similar vectors. A darker cell of the table is a higher cosine.</p></body></html>\n"
     )
 
 

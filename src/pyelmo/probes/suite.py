@@ -1,7 +1,7 @@
 """All probes of a language, and the search for their data sets below some folders.
 
 wsd      SemCor 3.0, ALL.data.xml of the unified test sets, WordNet 3.0's index.sense        English
-pos      UD English EWT; UD Korean Kaist and GSD                                             English, Korean
+pos      UD English EWT; UD Korean Kaist and GSD; or another UD treebank                     English, Korean
 wic      train, dev and test set of WiC                                                         English
 scws     scws/ratings.txt                                                                    English
 senses   the bundled list of words with two senses                                           English, Korean
@@ -11,7 +11,9 @@ typos    the test set of the first treebank, or the sentences of that list      
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +28,7 @@ from pyelmo.files import sha256
 from pyelmo.probes import phrases, pos, scws, senses, typos, wic, wsd, wsd_data
 from pyelmo.probes.figures import Measurement
 
+log = logging.getLogger("pyelmo")
 PROBES = {
     "en": ("wsd", "pos", "wic", "scws", "senses", "phrases", "typos"),
     "ko": ("pos", "senses", "phrases", "typos"),
@@ -82,16 +85,13 @@ def plan(
         test, index = look("**/ALL.data.xml", "the unified test sets"), look("**/index.sense", "WordNet 3.0")
         return [measurement("wsd", find_wsd, semcor, test, index)]
     if probe == "pos":
-        measurements = []
-        for number, (treebank, start) in enumerate(TREEBANKS[language].items()):
-            try:
-                files = [look(f"**/{start}{name}.conllu", treebank) for name in ("train", "test")]
-            except NotFoundError:
-                if number == 0:  # the other treebanks are optional
-                    raise
-                continue
-            key = "pos" if number == 0 else f"pos {treebank}"
-            of = {"treebank": treebank, **({"control": True} if control else {})}
+        measurements: list[Measurement] = []
+        first = next(iter(TREEBANKS[language]))
+        for treebank, files, facts_of in find_treebanks(language, folders):
+            key = (
+                f"pos {treebank}" if measurements or (treebank != first and treebank in TREEBANKS[language]) else "pos"
+            )
+            of = {"treebank": treebank, **({"control": True} if control else {}), **facts_of}
             measurements.append(measurement(key, find_pos, *files, control, **of))
         return measurements
     if probe == "wic":
@@ -110,6 +110,33 @@ def plan(
     except NotFoundError:
         text, treebank = None, "the list of words with two senses"
     return [measurement("typos", find_typos, language, text, seed, text=treebank, seed=seed)]
+
+
+def find_treebanks(language: str, folders: Sequence[Path]) -> list[tuple[str, list[Path], dict[str, Any]]]:
+    """Return the treebanks of a language below the folders: names, train and test files, and what is special.
+
+    If none of the usual treebanks is there, any other one is taken, of the language if possible, with a warning.
+    """
+    names = ("train", "test")
+    usual = []
+    for treebank, start in TREEBANKS[language].items():
+        with contextlib.suppress(NotFoundError):
+            files = [look_for(folders, f"**/{start}{name}.conllu", treebank) for name in names]
+            missing = [pos.count_missing(file) for file in files]
+            usual.append((treebank, files, {"missing_sentences": missing} if any(missing) else {}))
+    if usual:
+        return usual
+    wanted, start = next(iter(TREEBANKS[language].items()))
+    for pattern in (f"{language}_*-ud-train.conllu", "*-ud-train.conllu"):
+        for train in sorted(path for folder in folders for path in folder.glob(f"**/{pattern}")):
+            test = train.with_name(train.name.replace("-ud-train", "-ud-test"))
+            if test.is_file():
+                treebank = f"UD {train.name.partition('-ud-')[0]}"
+                log.warning("%s is not there, %s is used. Its figures do not compare with others.", wanted, treebank)
+                return [(treebank, [train, test], {"files": {path.name: sha256(path) for path in (train, test)}})]
+    look_for(folders, f"**/{start}train.conllu", wanted)  # raises the error that names both files
+    look_for(folders, f"**/{start}test.conllu", wanted)
+    return []
 
 
 def _with_bar(embed: Encoder) -> Encoder:
