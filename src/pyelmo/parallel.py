@@ -1,4 +1,4 @@
-"""Worker processes that exit with their parent, even if the parent is killed, and locks that survive a fork."""
+"""Worker processes that exit with their parent, even if it is killed; locks after a fork; a stop by a signal."""
 
 from __future__ import annotations
 
@@ -81,3 +81,39 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
             _held.pop().release()
 
     os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
+
+
+class StopRequest:
+    """Whether SIGINT or SIGTERM came, for work that can stop only between two steps."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def obey(self) -> None:
+        """Send the signal again, now that the work is saved: the caller's own handler decides what follows."""
+        signal.raise_signal(signal.SIGTERM if self.signal is None else self.signal)
+
+
+@contextlib.contextmanager
+def stop_requests() -> Iterator[StopRequest]:
+    """Yield a request that the first SIGINT or SIGTERM sets. A second signal has its usual effect, at once."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    handlers = {number: signal.getsignal(number) or signal.SIG_DFL for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: object) -> None:
+        request.signal = number
+        restore()
+
+    for number in handlers:
+        signal.signal(number, note)
+    try:
+        yield request
+    finally:
+        restore()

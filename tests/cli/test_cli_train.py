@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from pyelmo.cli import main
 from pyelmo.embed.files.store import read_embeddings
+from pyelmo.tasks.harness import training_loop
+from pyelmo.training.trainer import Trainer
 
 TEXT = Path(__file__).parents[1] / "banks.txt"
 
@@ -85,3 +89,94 @@ def test_bad_input_to_training_is_one_line(here, trained, case, capsys):
     assert error[-1].startswith("elmo: ")
     assert message in error[-1]
     assert "Traceback" not in "".join(error)
+
+
+SMALL = ["--set", "training.words=640", "--set", "training.batch=4", "--set", "training.steps=8", "--device", "cpu"]
+TINY = ["--set", "model.lstm.cells=8", "--set", "model.lstm.projection=4", *SMALL]
+
+
+def test_a_text_file_is_trained_on_and_the_run_is_a_model(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TEXT, "a.txt")
+    assert main(["pretrain", "a.txt", "-o", "rr", "-q", "--language", "en", *TINY]) == 0
+    assert main(["evaluate", "rr", "a.txt", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", "rr/model", "a.txt", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == figures
+    assert main(["finetune", "rr", "a.txt", "-o", "tuned", "-q", *SMALL]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["model"] == "tuned/model"
+    assert facts["before"]["words"] == facts["after"]["words"] > 10
+    assert sorted(path.name for path in Path("tuned").iterdir()) == ["all", "model"]
+
+
+def test_a_corpus_of_another_text_is_refused_unless_forced(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TEXT, "a.txt")
+    Path("b.txt").write_text(TEXT.read_text().replace("bank", "shore"))
+    assert main(["pretrain", "a.txt", "-o", "rr", "-q", *TINY]) == 0
+    for text, message in (("b.txt", "its text is a.txt, not b.txt"), ("a.txt", "a.txt has changed since")):
+        Path("a.txt").write_text(Path("b.txt").read_text())
+        assert main(["pretrain", text, "-o", "rr", "-q", *TINY]) == 1
+        assert message in capsys.readouterr().err
+    assert "bank" in Path("rr.corpus/types.txt").read_text().split()
+    assert main(["pretrain", "b.txt", "-o", "rr", "-q", "--force", *TINY]) == 0
+    assert "bank" not in Path("rr.corpus/types.txt").read_text().split()
+
+
+@pytest.mark.parametrize("verb", [["pretrain"], ["finetune", "MODEL"], ["vectors", "train"]])
+def test_a_typo_in_a_path_says_not_found(here, verb, capsys):
+    assert main([*verb, "txet.txt", "-o", "out.vec"]) == 1
+    assert "elmo: txet.txt: not found" in capsys.readouterr().err
+
+
+def test_finetuning_without_held_out_text_says_why_there_is_no_figure(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("few.txt").write_text(" ".join(TEXT.read_text().split()) + "\n")
+    assert main(["finetune", str(trained / "LMrun"), "few.txt", "-o", "tuned", "-q", *SMALL]) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out) == {"model": "tuned/model", "before": None, "after": None}
+    assert "no perplexity: few.txt has no held-out text" in output.err
+
+
+NER = "Ann B-PER\nran O\n\nBob B-PER\nsat O\n\n"
+NER_TRAIN = ["task", "train", "ner", "--data", "ner.txt", "ner.txt", "--encoder", "none"]
+INTERRUPTED = {
+    "pretrain": (["pretrain", "corpus", *TINY], "checkpoint-000000003.safetensors"),
+    "finetune": (["finetune", "LMrun", "corpus", *SMALL], "all/checkpoint-000000003.safetensors"),
+    "task train": (
+        [*NER_TRAIN, "--seeds", "1", "--set", "training.batch=1", "--set", "training.epochs=3"],
+        "seed-1/checkpoint.safetensors",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", INTERRUPTED)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_training_saves_says_how_to_resume_and_does_not_exit_0(
+    trained, tmp_path, monkeypatch, capsys, verb, number, status
+):
+    for name in ("corpus", "LMrun"):
+        (tmp_path / name).symlink_to(trained / name)
+    (tmp_path / "ner.txt").write_text(NER)
+    monkeypatch.chdir(tmp_path)
+    arguments, saved = INTERRUPTED[verb]
+    steps = []
+
+    def interrupted(step):
+        def call(*values, **options):
+            steps.append(1)
+            if len(steps) == 3:
+                os.kill(os.getpid(), number)
+            return step(*values, **options)
+
+        return call
+
+    monkeypatch.setattr(Trainer, "step", interrupted(Trainer.step))
+    monkeypatch.setattr(training_loop, "_step", interrupted(training_loop._step))
+    assert main([*arguments, "-o", "out", "-q"]) == status
+    word = "interrupted" if number == signal.SIGINT else "terminated"
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message == f"elmo: {word}; run the same command again to resume out"
+    assert len(steps) == 3
+    assert (tmp_path / "out" / saved).is_file()

@@ -259,3 +259,13 @@ def test_a_missing_input_and_a_missing_folder_are_clear_errors(text: Path, tmp_p
         prepare(PrepareSettings(inputs=[text]), tmp_path / "no" / "out")
     with pytest.raises(InputError, match="no input"):
         prepare(PrepareSettings(inputs=[]), tmp_path / "out")
+
+
+def test_of_a_text_with_too_few_documents_the_last_lines_are_held_out(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    for lines, valid in ((9, []), (35, ["32", "33", "34"])):
+        path.write_text("".join(f"line {number}\n" for number in range(lines)))
+        prepare(PrepareSettings(inputs=[path], tokenised=True), tmp_path / "out", force=True)
+        corpus = Corpus.open(tmp_path / "out")
+        assert [corpus.types[ids[1]] for ids in corpus.sentences("valid")] == valid
+        assert corpus.manifest.train.sentences == lines - len(valid)

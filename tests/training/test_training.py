@@ -61,7 +61,7 @@ def weights(output: Path) -> dict[str, torch.Tensor]:
 def test_every_loss_learns(corpus, tmp_path, loss):
     model = replace(SMALL, softmax_cutoffs=(20, 50)) if loss == "adaptive" else SMALL
     result = pretrain(corpus, tmp_path / "run", recipe(model, loss=loss, words=24_000, batch=16, dropout=0.0))
-    assert result.finished
+    assert result.step
     assert result.valid.forward < 40  # a uniform guess over the vocabulary is 100
     assert result.valid.backward < 40
     again = pyelmo.load(tmp_path / "run" / "model")
@@ -91,10 +91,10 @@ def test_a_model_has_the_language_of_its_corpus_and_keeps_it(corpus, tmp_path):
     pretrain(corpus, tmp_path / "run", recipe(words=400))
     model = pyelmo.load(tmp_path / "run" / "model")
     assert model.language == "en"
-    prepare(PrepareSettings(inputs=[TEXT], tokenised=True, language="ko"), tmp_path / "ko")
+    prepare(PrepareSettings(inputs=[TEXT], tokenised=True, language="ko"), tmp_path / "corpus-ko")
     for own, tuned in (("en", "en"), (None, "ko")):
         model.pretrained.language = own
-        finetune(model.pretrained, tmp_path / "ko", tmp_path / tuned, recipe(words=400).training)
+        finetune(model.pretrained, tmp_path / "corpus-ko", tmp_path / tuned, recipe(words=400).training)
         assert pyelmo.load(tmp_path / tuned / "model").language == tuned
 
 
@@ -128,7 +128,7 @@ def test_a_signal_saves_and_stops(corpus, tmp_path, number):
     while not (tmp_path / "run" / "log.jsonl").is_file() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == -number
     position = checkpoint.read_position(checkpoint.latest(tmp_path / "run"))
     assert position.step > 0
     assert not (tmp_path / "run" / "model").exists()
@@ -175,8 +175,10 @@ def test_a_checkpoint_without_softmax_gets_one_and_adapts(corpus, tmp_path, clip
     still = {name: parameter.clone() for name, parameter in model.bilm.named_parameters()}
     tuned = finetune(model, corpus, tmp_path / "run", recipe(words=6000, dropout=0.0).training)
     assert tuned.after.average < tuned.before.average < 100
-    first = load_file(tmp_path / "run" / "softmax" / "model" / "model.safetensors")
-    assert all(torch.equal(first[name], tensor) for name, tensor in still.items())  # only the softmax moved
+    first = load_file(checkpoint.latest(tmp_path / "run" / "softmax"))
+    assert all(torch.equal(first[f"model/{name}"], tensor) for name, tensor in still.items())  # only the softmax moved
+    assert tuned.model == tmp_path / "run" / "model"
+    assert not list((tmp_path / "run").glob("*/model"))
     again = pyelmo.load(tmp_path / "run" / "model")
     assert (again.config.softmax, again.language) == (100, "en")
 
@@ -237,7 +239,7 @@ def test_an_unknown_recipe_names_the_known_ones(tmp_path):
 def test_bad_corpora_are_one_clear_error(corpus, tmp_path):
     with pytest.raises(InputError, match="Use a smaller batch or more text"):
         pretrain(corpus, tmp_path / "run", recipe(batch=4000, steps=100))
-    assert pretrain(corpus, tmp_path / "run", recipe()).finished  # the failed start is not in the way
+    assert pretrain(corpus, tmp_path / "run", recipe()).step  # the failed start is not in the way
     shutil.copytree(corpus, tmp_path / "flipped")
     shard = tmp_path / "flipped" / "train-00000.bin"
     data = bytearray(shard.read_bytes())
@@ -262,6 +264,24 @@ def test_a_folder_of_another_run_is_not_touched(corpus, tmp_path):
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(OutputError, match="not a training run"):
         pretrain(corpus, tmp_path / "mine", recipe())
+
+
+def test_a_run_on_another_corpus_is_not_resumed(corpus, tmp_path):
+    pretrain(corpus, tmp_path / "run", recipe())
+    prepare(PrepareSettings(inputs=[TEXT], tokenised=True, language="en", vocab_size=100), tmp_path / "other")
+    with pytest.raises(OutputError, match="has a run on another corpus"):
+        pretrain(tmp_path / "other", tmp_path / "run", recipe())
+    shutil.copytree(corpus, tmp_path / "copy")
+    pretrain(tmp_path / "copy", tmp_path / "run", recipe())
+
+
+def test_a_restarted_run_has_no_model_until_it_has_finished(corpus, tmp_path, monkeypatch):
+    pretrain(corpus, tmp_path / "run", recipe())
+    monkeypatch.setattr(checkpoint, "save", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pretrain(corpus, tmp_path / "run", recipe(lr=0.1), force=True)
+    with pytest.raises(NotFoundError, match="has not finished"):
+        pyelmo.load(tmp_path / "run")
 
 
 def test_two_trainings_in_one_folder_are_refused(corpus, tmp_path):

@@ -25,6 +25,7 @@ from pyelmo.files import atomic_path
 
 RULES_VERSION = 2  # increase it when the same text would be split differently
 CHUNK_CHARACTERS = 8_000_000
+LAST_LINES = 100  # at most, and a tenth of them: held out of a text of which no document is held out
 LONGEST_DOCUMENT = 1000  # lines; a longer document is divided, and each piece is held out or not by itself
 
 
@@ -93,8 +94,12 @@ def cut_chunks(
 
 
 def _spans(lines: Iterable[str], valid_fraction: float) -> Iterator[list[tuple[str, bool]]]:
-    """Yield spans of about CHUNK_CHARACTERS characters as pairs (line, whether it is for validation)."""
+    """Yield spans of about CHUNK_CHARACTERS characters as pairs (line, whether it is for validation).
+
+    If a text has so few documents that none of them is held out, its last lines are.
+    """
     span: list[tuple[str, bool]] = []
+    any_valid = False
     characters = 0
     document = 0
     document_lines = 0
@@ -107,11 +112,15 @@ def _spans(lines: Iterable[str], valid_fraction: float) -> Iterator[list[tuple[s
             valid = _is_held_out(document, valid_fraction)
         if line:
             span.append((line, valid))
+            any_valid = any_valid or valid
             characters += len(line)
             document_lines += 1
         if characters >= CHUNK_CHARACTERS:
             yield span
             span, characters = [], 0
+    if valid_fraction > 0 and not any_valid:
+        first = len(span) - min(LAST_LINES, len(span) // 10)
+        span = [(line, place >= first) for place, (line, _) in enumerate(span)]
     if span:
         yield span
 

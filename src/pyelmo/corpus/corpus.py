@@ -13,6 +13,7 @@ text.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ class PrepareSettings:
         min_count: Minimum count of a word in the softmax vocabulary.
         min_type_count: Minimum count of a word type; rarer types become <UNK>.
         max_types: Maximum number of word types; the rarest types beyond it become <UNK>.
-        valid_fraction: Fraction of the documents that is held out for validation.
+        valid_fraction: Fraction of the documents that is held out for validation; of a text with too few documents,
+            the last tenth of the lines, at most 100.
         drop_duplicates: Whether to drop each line that has occurred before.
         column: Column of csv, tsv, JSON lines and Parquet files that contains the text.
         input_format: Format of the inputs: "text", "csv", "tsv", "jsonl", "parquet", or "auto" to recognise it.
@@ -159,6 +161,12 @@ class Corpus:
     @property
     def vocab_size(self) -> int:
         return self.manifest.vocab_size
+
+    @property
+    def identity(self) -> str:
+        """A checksum of the content, which a copy of the corpus shares."""
+        names = "".join(f"{file.name} {file.checksum}\n" for file in self.manifest.files)
+        return hashlib.blake2b(names.encode("utf-8"), digest_size=16).hexdigest()
 
     @functools.cached_property
     def types(self) -> tuple[str, ...]:

@@ -262,7 +262,7 @@ def _finish(
     if not any(file.words for file in shards["train"]):
         raise InputError(f"{', '.join(settings.inputs)}: no words to train on. Check that the text is not empty.")
     if settings.valid_fraction and not shards["valid"]:
-        _log.warning("the validation set is empty: there are too few documents, or valid_fraction is too small")
+        _log.warning("the validation set is empty: the text has too few lines")
     manifest = Manifest(
         version=VERSION,
         vocab_size=types.vocab_size,

@@ -1,6 +1,7 @@
 """Find out which format a source has, and read it; write a model in a format of choice.
 
-A source is a folder, a file, the name of a bundled model or the id of a model on the Hugging Face Hub.
+A source is a folder (of a model, or of a run that trained one), a file, the name of a bundled model or the id of a
+model on the Hugging Face Hub.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyelmo.formats.pretrained import Pretrained
 from pyelmo.text.vocabulary import Vocabulary
 
 HDF5 = (".hdf5", ".h5")
+RUN_MODEL = "model"  # folder of the model in the folder of a run
 WritableFormat = Literal["pyelmo", "allennlp"]
 
 
@@ -70,7 +72,7 @@ def locate(source: str | Path) -> Path:
         raise InputError("the name of the model is empty; give a folder, a file, a bundled model's name or a Hub id")
     path = Path(source)
     if path.exists() or is_checkpoint_prefix(path):
-        return path
+        return path / RUN_MODEL if _is_run(path) else path
     name = str(source)
     names = bundled.bundled_names()
     if name in names:
@@ -80,6 +82,11 @@ def locate(source: str | Path) -> Path:
     raise NotFoundError(
         f"{name}: no such file or folder, and no bundled model of that name (bundled: {', '.join(names) or 'none'})"
     )
+
+
+def _is_run(path: Path) -> bool:
+    """Return whether a folder is a run of `elmo pretrain` or `elmo finetune`, which has its model in a folder."""
+    return not (path / native.CONFIG).exists() and (path / RUN_MODEL / native.CONFIG).is_file()
 
 
 def is_checkpoint_prefix(path: Path) -> bool:
@@ -115,6 +122,8 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
         return bilm_tf.read(checkpoint, options or folder / allennlp.OPTIONS, vocab)
     if (folder / native.CONFIG).is_file():
         return native.read(folder, vocab)  # raises an error that says what is missing
+    if (folder / "recipe.json").is_file() or (folder / "all" / "recipe.json").is_file():
+        raise NotFoundError(f"{folder}: the training in this folder has not finished. Run its command again first.")
     raise FormatError(
         f"{folder}: holds no ELMo model. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow "
         f"checkpoint (*.index) and {many_langs.ENCODER}."

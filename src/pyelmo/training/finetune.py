@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,25 +10,27 @@ import torch
 
 from pyelmo.config import to_dict
 from pyelmo.corpus.corpus import Corpus
-from pyelmo.errors import InputError
-from pyelmo.files import check_output
-from pyelmo.formats import native
+from pyelmo.errors import InputError, OutputError
+from pyelmo.files import check_output, entries, remove_leftovers
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.training.evaluate import Perplexity, perplexity
-from pyelmo.training.loop import TrainingResult, run, valid_documents
+from pyelmo.training.loop import run, valid_documents
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
 from pyelmo.training.report import Say
+
+MODEL = "model"
+PARTS = {"softmax", "all", MODEL}  # what the folder of a run contains: the two trainings, and the model
 
 
 @dataclass(frozen=True)
 class FinetuneResult:
     """Perplexity on the held-out set before and after; a model without a softmax is measured after it got one."""
 
-    before: Perplexity | None
+    before: Perplexity | None  # None: the corpus has no held-out set
     after: Perplexity | None
-    result: TrainingResult
+    model: Path  # the folder of the tuned model
 
 
 def finetune(
@@ -47,24 +50,28 @@ def finetune(
     settings = {"model": to_dict(model.bilm.config), "source": model.source, "training": to_dict(config)}
     if processes.first:
         check_output(output, force=True)
+        remove_leftovers(output / MODEL)
+        if output.is_file() or (output.is_dir() and {path.name for path in entries(output)} - PARTS):
+            raise OutputError(f"{output}: exists and is not a run of elmo finetune. Choose another folder.")
         output.mkdir(exist_ok=True)
+        if force:
+            shutil.rmtree(output / MODEL, ignore_errors=True)
     processes.wait()
     if model.bilm.softmax is None or model.lexicon.vocab is None:
         torch.manual_seed(config.seed)
         model = with_softmax(model, corpus)
-        result = run(
-            model, corpus, output / "softmax", config, {**settings, "part": "softmax"}, processes=processes, say=say,
-            force=force, only_softmax=True,
+        run(
+            model, corpus, output / "softmax", config, {**settings, "part": "softmax"}, model_folder=None,
+            processes=processes, say=say, force=force, only_softmax=True,
         )  # fmt: skip
-        if not result.finished:
-            return FinetuneResult(None, None, result)
     documents = valid_documents(corpus)
     model.bilm.to(processes.device).eval()
     before = perplexity(model, documents, context="sentence", batch_size=256) if documents else None
-    result = run(model, corpus, output / "all", config, settings, processes=processes, say=say, force=force)
-    if result.finished and processes.first:
-        native.write(model, output / "model", force=True)
-    return FinetuneResult(before, result.valid, result)
+    result = run(
+        model, corpus, output / "all", config, settings, model_folder=output / MODEL, processes=processes, say=say,
+        force=force,
+    )  # fmt: skip
+    return FinetuneResult(before, result.valid, output / MODEL)
 
 
 def with_softmax(model: Pretrained, corpus: Corpus) -> Pretrained:

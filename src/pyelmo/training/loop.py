@@ -1,6 +1,7 @@
 """The training loop: batches until the budget is used up, validation, checkpoints, and a clean stop after a signal.
 
-`pretrain` trains a new model, `finetune.py` an old one; both call `run`, which resumes from the last checkpoint.
+`pretrain` trains a new model, `finetune.py` an old one; both call `run`, which resumes from the last checkpoint. After
+SIGINT or SIGTERM, `run` saves a checkpoint and sends the signal again, so that it has its usual effect.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import contextlib
 import json
 import math
 import shutil
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,11 +21,12 @@ from torch import Tensor
 
 from pyelmo.config import ModelConfig, to_dict
 from pyelmo.corpus.corpus import Corpus
-from pyelmo.errors import ConfigError, DivergedError, InputError, OutputError
+from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, OutputError
 from pyelmo.files import entries, locked, write_text
 from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
+from pyelmo.parallel import StopRequest, stop_requests
 from pyelmo.text.characters import JAMO_SYMBOLS, Alphabet, Bytes, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
@@ -40,14 +40,14 @@ from pyelmo.training.trainer import Trainer
 
 VALID_WORDS = 300_000  # words of the held-out set that a run uses; elmo evaluate uses any number
 RISE = 1.5  # a loss above this many times the lowest one, plus one, means that the run has diverged
+REPORT_SECONDS = 10.0  # between two reports, if a run is so slow that `report_every` steps take longer
 STOP_EVERY = 10  # steps after which several processes share whether a signal came, which costs waiting time
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The end of a run: `finished` is false if a signal stopped it, `valid` is the perplexity on the held-out set."""
+    """The end of a run; `valid` is the perplexity on the held-out set, if the corpus has one."""
 
-    finished: bool
     step: int
     words: int
     valid: Perplexity | None
@@ -68,8 +68,8 @@ def pretrain(
     model = new_model(recipe.model, corpus, recipe.training.seed)
     settings = {"model": to_dict(model.bilm.config), "training": to_dict(recipe.training)}
     return run(
-        model, corpus, Path(output), recipe.training, settings, processes=processes or Processes(), say=say,
-        tensorboard=tensorboard, force=force,
+        model, corpus, Path(output), recipe.training, settings, model_folder=Path(output) / "model",
+        processes=processes or Processes(), say=say, tensorboard=tensorboard, force=force,
     )  # fmt: skip
 
 
@@ -97,13 +97,15 @@ def run(
     config: TrainingConfig,
     settings: dict[str, Any],
     *,
+    model_folder: Path | None,
     processes: Processes,
     say: Say | None = None,
     tensorboard: bool = False,
     force: bool = False,
     only_softmax: bool = False,
 ) -> TrainingResult:
-    """Train a model on a corpus, with all files of the run in the folder `output`."""
+    """Train a model on a corpus, with the files of the run in the folder `output`, and write it to `model_folder`."""
+    settings = {**settings, "corpus": corpus.identity}
     if processes.count > 1 and config.minutes is not None:
         raise ConfigError(
             "training.minutes: several processes have no common clock; set words or epochs as the budget instead"
@@ -126,10 +128,10 @@ def run(
         steps = stepper(trainer)
         feed = Feed(stream, model.bilm.config.directions, processes.device, steps.prepare)
         try:
-            with _signals() as stopped:
-                return _Run(model, trainer, steps.step, output, report, valid, settings, corpus.manifest.train).run(
-                    feed, start, stopped
-                )
+            with stop_requests() as request:
+                own = _Run(model, trainer, steps.step, output, report, valid, settings, corpus.manifest.train)
+                own.model_folder = model_folder
+                return own.run(feed, start, request)
         finally:
             feed.close()
 
@@ -154,20 +156,31 @@ def _opened(output: Path, settings: dict[str, Any], processes: Processes, *, for
 def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None:
     """Check that a folder is new or has a run with these settings; with `force`, delete its old run."""
     recipe = output / "recipe.json"
-    text = json.dumps(settings, indent=1) + "\n"
     has_checkpoint = checkpoint.latest(output) is not None
     if recipe.is_file() and (force or not has_checkpoint):  # without a checkpoint there is nothing to lose
         for path in (*output.glob(checkpoint.PATTERN), output / "log.jsonl"):
             path.unlink(missing_ok=True)
-    elif recipe.is_file() and recipe.read_text("utf-8") != text:
-        raise OutputError(
-            f"{output}: has a run with other settings. Choose another folder, or pass --force to restart."
-        )
-    elif not recipe.is_file() and entries(output):
+        shutil.rmtree(output / "model", ignore_errors=True)
+    elif recipe.is_file():
+        _check_same_run(output, recipe, settings)
+    elif entries(output):
         raise OutputError(f"{output}: exists and is not a training run. Choose another folder.")
     for unfinished in output.glob(".*.part"):  # left by a killed run
         shutil.rmtree(unfinished, ignore_errors=True)
-    write_text(recipe, text)
+    write_text(recipe, json.dumps(settings, indent=1) + "\n")
+
+
+def _check_same_run(output: Path, recipe: Path, settings: dict[str, Any]) -> None:
+    """Raise an error if a folder has a run with other settings, or on another corpus."""
+    try:
+        old = dict(json.loads(recipe.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise FormatError(f"{recipe}: cannot be read ({error}). Pass --force to restart the run.") from error
+    old.setdefault("corpus", settings["corpus"])  # runs of earlier versions did not store it
+    changed = [name for name in {**old, **settings} if old.get(name) != settings.get(name)]
+    if changed:
+        what = "on another corpus" if changed == ["corpus"] else f"with other settings ({', '.join(changed)})"
+        raise OutputError(f"{output}: has a run {what}. Choose another folder, or pass --force to restart.")
 
 
 def valid_documents(corpus: Corpus) -> list[Document]:
@@ -183,23 +196,6 @@ def valid_documents(corpus: Corpus) -> list[Document]:
     return documents
 
 
-@contextlib.contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Make SIGINT and SIGTERM set an event that the loop checks between steps."""
-    stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-    old_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in old_handlers:
-        signal.signal(number, lambda number, frame: stopped.set())
-    try:
-        yield stopped
-    finally:
-        for number, handler in old_handlers.items():
-            signal.signal(number, handler)
-
-
 class _Run:
     """The objects of a run, and the loop."""
 
@@ -212,9 +208,10 @@ class _Run:
         self.config, self.processes = trainer.config, trainer.processes
         self.epoch_words = counts.words + counts.sentences  # one end token for each sentence
         self.lowest = math.inf  # the lowest loss that was reported
+        self.model_folder: Path | None = None
 
-    def run(self, feed: Feed, start: checkpoint.RunPosition, stopped: threading.Event) -> TrainingResult:
-        """Train until the budget is used up or `stopped` is set."""
+    def run(self, feed: Feed, start: checkpoint.RunPosition, request: StopRequest) -> TrainingResult:
+        """Train until the budget is used up or a stop is requested."""
         step, words, position = start.step, start.words, start
         began, reported = time.monotonic() - start.seconds, (time.monotonic(), start.words)
         if self._progress(words, start.seconds) >= 1:
@@ -227,15 +224,16 @@ class _Run:
             done = self._progress(words, seconds) >= 1
             position = checkpoint.RunPosition(step, words, seconds, streams, self.settings)
             check_stop = step % STOP_EVERY == 0 or self.processes.count == 1
-            ending = done or (check_stop and self.processes.any(stopped.is_set()))
-            if step % self.config.report_every == 0 or ending:
+            ending = done or (check_stop and self.processes.any(request.signal is not None))
+            regular = step % self.config.report_every == 0 or ending
+            if regular:
                 self._check(means, step)
-                now = time.monotonic()
+            now = time.monotonic()
+            if regular or now - reported[0] > REPORT_SECONDS:
+                rate = (words - reported[1]) / max(1e-9, now - reported[0])
                 self.report.step(
                     step=step, words=words, losses=means.tolist(), norm=float(self.trainer.norm),
-                    lr=self._lr(step, progress),
-                    rate=(words - reported[1]) / max(1e-9, now - reported[0]),
-                    left=max(0.0, seconds / progress * (1 - progress)) if progress else None,
+                    lr=self._lr(step, progress), rate=rate, left=self._seconds_left(words, seconds, rate),
                 )  # fmt: skip
                 reported = (now, words)
             if ending or step % self.config.checkpoint_every == 0:
@@ -245,7 +243,7 @@ class _Run:
                 return self._finish(position)
             if ending:
                 self.report.note(f"stopped at step {step:,}; run the same command again to resume", step=step)
-                return TrainingResult(False, step, words, None)
+                request.obey()
             if step % self.config.validate_every == 0:
                 self._validate(position)
                 reported = (time.monotonic(), words)  # the rate does not include the time of validation
@@ -255,10 +253,19 @@ class _Run:
         """Return the fraction of the budget that is used up."""
         if self.config.minutes is not None:
             return seconds / (60 * self.config.minutes)
+        return words / self._total_words()
+
+    def _total_words(self) -> float:
+        """Return the budget in words, without the last words of an epoch, which do not fill a batch and are skipped."""
         total = self.config.words if self.config.words is not None else (self.config.epochs or 0) * self.epoch_words
-        # The last words of an epoch that do not fill a batch are skipped: count whole batches, at least one.
         size = self.config.batch * self.config.steps
-        return words / max(size, total // size * size)
+        return max(size, total // size * size)  # whole batches, at least one
+
+    def _seconds_left(self, words: int, seconds: float, rate: float) -> float:
+        """Return how long the rest takes at the present rate: that of a resumed run may be another than before."""
+        if self.config.minutes is not None:
+            return max(0.0, 60 * self.config.minutes - seconds)
+        return max(0.0, (self._total_words() - words) / max(rate, 1e-9))
 
     def _lr(self, step: int, progress: float) -> float:
         """Return the learning rate after warm-up and decay."""
@@ -299,8 +306,8 @@ class _Run:
     def _finish(self, position: checkpoint.RunPosition) -> TrainingResult:
         valid = self._validate(position)
         self.model.bilm.eval()
-        if self.processes.first:
-            native.write(self.model, self.output / "model", force=True)
-            self.report.note(f"finished: {self.output / 'model'}", step=position.step)
+        if self.processes.first and self.model_folder is not None:
+            native.write(self.model, self.model_folder, force=True)
+            self.report.note(f"finished: {self.model_folder}", step=position.step)
         self.processes.wait()
-        return TrainingResult(True, position.step, position.words, valid)
+        return TrainingResult(position.step, position.words, valid)

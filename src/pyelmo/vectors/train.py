@@ -79,11 +79,11 @@ def train(folder: str | Path, settings: VectorSettings | None = None, *, progres
         FormatError: The corpus is damaged.
     """
     settings = settings or VectorSettings()
+    corpus = Corpus.open(folder)
     try:
         from gensim.models import FastText, Word2Vec
     except ImportError:
         raise missing_extra("vectors", "training static vectors") from None
-    corpus = Corpus.open(folder)
     words, counts = _spellings(corpus, lowercase=settings.lowercase)
     frequent = {word: count for word, count in counts.items() if count >= settings.min_count}
     if not frequent:

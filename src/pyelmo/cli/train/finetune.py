@@ -6,19 +6,23 @@ import argparse
 import json
 
 from pyelmo.cli import options
-from pyelmo.cli.messages import say, say_nothing
+from pyelmo.cli.messages import resumable, say, say_nothing
+from pyelmo.cli.train.text_corpus import add_corpus, add_vocab_size, prepared_corpus
 
-HELP = "Adapt a model to a prepared corpus and print its perplexity before and after."
+HELP = "Adapt a model to a prepared corpus or a text file and print its perplexity before and after."
+NO_HELD_OUT = "has no held-out text. It needs at least ten lines, or a file of its own (elmo prepare --valid FILE)."
 EXAMPLE = "elmo finetune en corpus -o tuned --set training.words=2000"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=options.MODEL)
-    parser.add_argument("corpus", metavar="CORPUS", help="folder that `elmo prepare` wrote")
+    add_corpus(parser)
     parser.add_argument(
         "-o", "--output", metavar="RUN", required=True, help="folder of the run; the model is written to RUN/model"
     )
     options.add_model_files(parser)
+    options.add_language(parser)
+    add_vocab_size(parser)
     options.add_recipe(parser, "finetune", default="finetune")
     options.add_device(parser)
     options.add_force(parser, "delete the run in RUN and start again")
@@ -35,13 +39,17 @@ def run(args: argparse.Namespace) -> None:
     model = resolve.read(args.model, options=args.options, vocab=args.vocab)
     group = processes.join(options.choose_device(args.device))
     try:
-        tuned = finetune(
-            model, args.corpus, args.output, recipe.training, processes=group,
-            say=say_nothing if args.quiet else say, force=args.force,
-        )  # fmt: skip
+        with resumable(args.output):
+            language = args.language or model.language or "general"
+            tuned = finetune(
+                model, prepared_corpus(args, group, language=language, vocab_size=args.vocab_size), args.output,
+                recipe.training, processes=group, say=say_nothing if args.quiet else say, force=args.force,
+            )  # fmt: skip
     finally:
         processes.leave()
-    if group.first and tuned.result.finished:
+    if group.first:
         perplexities = {"before": tuned.before, "after": tuned.after}
-        facts = {name: {**vars(p), "average": p.average} if p else None for name, p in perplexities.items()}
-        print(json.dumps(facts, indent=1))
+        figures = {name: {**vars(p), "average": p.average} if p else None for name, p in perplexities.items()}
+        if tuned.before is None:
+            say(f"elmo: no perplexity: {args.corpus} {NO_HELD_OUT}")
+        print(json.dumps({"model": str(tuned.model), **figures}, indent=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pyelmo.cli import options
-from pyelmo.cli.messages import say
+from pyelmo.cli.messages import resumable, say
 
 HELP = "Prepare text for training: split it into words, count them and write a corpus of word ids."
 EXAMPLE = "elmo prepare text.txt -o corpus --language en --vocab-size 65000"
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> None:
         drop_duplicates=args.drop_duplicates, column=args.column, input_format=args.input_format,
         encoding=args.encoding,
     )  # fmt: skip
-    manifest = prepare(settings, args.output, workers=args.workers, progress=not args.quiet, force=args.force)
+    with resumable(args.output):
+        manifest = prepare(settings, args.output, workers=args.workers, progress=not args.quiet, force=args.force)
     train, valid = manifest.train, manifest.valid
     say(
         f"{args.output}: {train.words:,} words in {train.sentences:,} sentences to train on ({train.unknown_rate:.2%} "

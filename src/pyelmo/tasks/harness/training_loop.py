@@ -23,6 +23,7 @@ from tqdm import tqdm
 from pyelmo.errors import DivergedError, FormatError
 from pyelmo.files import atomic_path
 from pyelmo.formats.tensor_file import TensorFile, write_tensors
+from pyelmo.parallel import stop_requests
 from pyelmo.parsing import parse_json
 from pyelmo.tasks.harness.batching import epoch_batches
 from pyelmo.tasks.harness.model import TaskModel, score_predictions
@@ -105,7 +106,10 @@ class _Training:
     def train_epoch(
         self, train: Sequence[Example], position: TrainingPosition, began: float, *, read_after: int
     ) -> float:
-        """Train on the remaining batches of an epoch, move `position` forward, and return the mean loss."""
+        """Train on the remaining batches of an epoch, move `position` forward, and return the mean loss.
+
+        After SIGINT or SIGTERM, the checkpoint is saved before the signal has its usual effect.
+        """
         model, settings = self.model, self.model.recipe.training
         size = settings.batch if model.task.texts_per_example else 1
         batches = epoch_batches([example.length for example in train], size, self.seed, position.epoch)
@@ -115,20 +119,22 @@ class _Training:
         )  # fmt: skip
         losses: list[Tensor] = []  # not yet read
         model.train()
-        with bar:
+        with bar, stop_requests() as request:
             for indices in batches[position.batch :]:
                 examples = [train[index] for index in indices]
                 losses.append(_step(model, self.optimiser, examples, self.seed, position.step, settings.clip_norm))
                 self.average.update(position.step)
                 position.batch, position.step = position.batch + 1, position.step + 1
                 bar.update()
-                save = position.step % settings.checkpoint_every == 0
+                save = position.step % settings.checkpoint_every == 0 or request.signal is not None
                 if save or len(losses) == read_after or position.batch == len(batches):
                     _read_losses(losses, position)
                     bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
                 if save:
                     position.seconds = time.monotonic() - began
                     _save(self.folder / CHECKPOINT, model, self.optimiser, self.average, position)
+                if request.signal is not None:
+                    request.obey()
         return position.loss / len(batches)
 
     def evaluate_epoch(
