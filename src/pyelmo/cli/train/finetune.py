@@ -7,7 +7,7 @@ import json
 
 from pyelmo.cli import options
 from pyelmo.cli.messages import resumable, say, say_nothing
-from pyelmo.cli.train.text_corpus import add_corpus, add_vocab_size, prepared_corpus
+from pyelmo.cli.train.text_corpus import add_corpus, add_preparing, prepared_corpus
 
 HELP = "Adapt a model to a prepared corpus or a text file and print its perplexity before and after."
 NO_HELD_OUT = "has no held-out text. It needs at least ten lines, or a file of its own (elmo prepare --valid FILE)."
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_model_files(parser)
     options.add_language(parser)
-    add_vocab_size(parser)
+    add_preparing(parser)
     options.add_recipe(parser, "finetune", default="finetune")
     options.add_device(parser)
     options.add_force(parser, "delete the run in RUN and start again")
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
         with resumable(args.output):
             language = args.language or model.language or "general"
             tuned = finetune(
-                model, prepared_corpus(args, group, language=language, vocab_size=args.vocab_size), args.output,
+                model, prepared_corpus(args, group, language=language), args.output,
                 recipe.training, processes=group, say=say_nothing if args.quiet else say, force=args.force,
             )  # fmt: skip
     finally:

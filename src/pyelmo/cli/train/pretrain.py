@@ -6,7 +6,7 @@ import argparse
 
 from pyelmo.cli import options
 from pyelmo.cli.messages import resumable, say, say_nothing
-from pyelmo.cli.train.text_corpus import add_corpus, add_vocab_size, prepared_corpus
+from pyelmo.cli.train.text_corpus import add_corpus, add_preparing, prepared_corpus
 
 HELP = "Train a biLM on a prepared corpus or a text file; the same command again resumes an interrupted run."
 EXAMPLE = "elmo pretrain text.txt -o run --recipe tiny-cpu --set training.minutes=0.05"
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="RUN", required=True, help="folder of the run; the model is written to RUN/model"
     )
     options.add_language(parser, default="general")
-    add_vocab_size(parser)
+    add_preparing(parser)
     options.add_recipe(parser, "tiny-cpu, small, medium, original, ...", default="tiny-cpu")
     options.add_tensorboard(parser)
     options.add_device(parser)
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     group = processes.join(options.choose_device(args.device))
     try:
         with resumable(args.output):
-            corpus = prepared_corpus(args, group, language=args.language, vocab_size=args.vocab_size)
+            corpus = prepared_corpus(args, group, language=args.language)
             pretrain(
                 corpus, args.output, recipe, processes=group, say=say_nothing if args.quiet else say,
                 tensorboard=args.tensorboard, force=args.force,
