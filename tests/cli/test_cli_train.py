@@ -113,11 +113,11 @@ def test_a_text_file_is_trained_on_and_the_run_is_a_model(tmp_path, capsys, monk
 def test_a_column_of_a_table_is_trained_on(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = TEXT.read_text().splitlines()
-    Path("a.jsonl").write_text("".join(json.dumps({"text": line, "label": "no-word"}) + "\n" for line in lines))
+    Path("a.jsonl").write_text("".join(json.dumps({"text": line, "label": "zzz"}) + "\n" for line in lines))
     assert main(["pretrain", "a.jsonl", "-o", "rr", "-q", *TINY]) == 1
     assert "--column" in capsys.readouterr().err
     assert main(["pretrain", "a.jsonl", "-o", "rr", "-q", "--column", "text", *TINY]) == 0
-    assert not {"label", "no"} & set(Path("rr.corpus/types.txt").read_text().split())
+    assert not {"label", "zzz"} & set(Path("rr.corpus/types.txt").read_text().split())
 
 
 def test_a_corpus_of_another_text_is_refused_unless_forced(tmp_path, capsys, monkeypatch):
