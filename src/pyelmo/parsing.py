@@ -64,6 +64,22 @@ def parse_json(text: str | bytes, where: str | Path, *, what: str = "JSON") -> A
     return values
 
 
+def field(values: Any, name: str, kind: type | tuple[type, ...], where: str | Path) -> Any:
+    """Return a field of a JSON object after checking its type; true and false are no numbers.
+
+    Raises:
+        FormatError: There is no such field, or it has another type.
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    value = values.get(name) if isinstance(values, dict) else None
+    is_there = isinstance(values, dict) and name in values
+    if not is_there or not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+        shown = repr(value)[:60] if is_there else "nothing"
+        raise FormatError(f"{where}: expected {expected} under {name!r}, found {shown}")
+    return value
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; `parse_toml` has the limits.
 

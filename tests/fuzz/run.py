@@ -100,7 +100,17 @@ class Campaign:
             peak = max(peak, result.get("peak", 0))
             if outcome in FAULTS:
                 faults.append({"format": name, "index": index, **result})
+                self.report(faults[-1])
         return {"format": name, **{column: row[column] for column in COLUMNS}, "peak_mb": peak >> 20}, faults
+
+    @staticmethod
+    def report(fault: dict[str, Any]) -> None:
+        what = (fault.get("foreign") or fault.get("traceback") or str(fault.get("events", ""))).strip()
+        parts = [fault[key] for key in ("format", "index", "library", "line")] + [
+            fault.get("file"),
+            fault.get("mutation"),
+        ]
+        print("fault:", *parts, "|", " ".join(what.splitlines()[-1:])[:300], file=sys.stderr, flush=True)
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

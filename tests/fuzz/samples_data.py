@@ -99,7 +99,7 @@ def _read_labelled(folder: Path) -> None:
 
     name, changes, file, _ = LABELLED[folder.name]
     task = find_task(name)
-    settings = read_settings(task.recipe, name, changes, group="task").data
+    settings = read_settings(task.recipe, name, ["data.language=en", *changes], group="task").data
     examples = read_examples(task, folder / file, settings)
     vocabularies = task.build_vocabularies(examples)
     read_examples(task, folder / file, settings, vocabularies)

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.arrays import Int32Array, Int64Array
+from pyelmo.arrays import Int32Array, Int64Array, read_npz_member
+from pyelmo.corpus.pieces import END_ID
 from pyelmo.errors import FormatError
 from pyelmo.files import atomic_path
 
@@ -177,14 +178,34 @@ def load_chunk(path: Path, *, ids: bool = True) -> EncodedChunk:
     """Read a chunk file (its zip format contains checksums); with `ids=False` only the words and counts."""
     no_ids = np.zeros(0, np.int32)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            words = file["words"].tobytes().decode("utf-8")
-            return EncodedChunk(
-                train=file["train"] if ids else no_ids,
-                valid=file["valid"] if ids else no_ids,
+        with zipfile.ZipFile(path) as file:
+            words = read_npz_member(file, "words").tobytes().decode("utf-8")
+            chunk = EncodedChunk(
+                train=read_npz_member(file, "train") if ids else no_ids,
+                valid=read_npz_member(file, "valid") if ids else no_ids,
                 words=words.split("\n") if words else [],
-                train_counts=file["train_counts"],
-                valid_counts=file["valid_counts"],
+                train_counts=read_npz_member(file, "train_counts"),
+                valid_counts=read_npz_member(file, "valid_counts"),
             )
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        _check(chunk)
+        return chunk
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
         raise FormatError(f"{path}: is damaged ({error}). Remove it and run the same command again.") from error
+
+
+def _check(chunk: EncodedChunk) -> None:
+    """Raise a ValueError unless all ids have a word and all words two counts."""
+    for ids in (chunk.train, chunk.valid):
+        if (
+            ids.dtype != np.int32
+            or ids.ndim != 1
+            or (len(ids) and not 0 <= ids.min() <= ids.max() < len(chunk.words) + 3)
+        ):
+            raise ValueError(f"ids of the type {ids.dtype} that are not those of {len(chunk.words)} words")
+        if len(ids) and ids[-1] != END_ID:
+            raise ValueError("the last sentence has no end")
+    if len(set(chunk.words)) != len(chunk.words):
+        raise ValueError("a word occurs twice")
+    for counts in (chunk.train_counts, chunk.valid_counts):
+        if counts.dtype != np.int64 or counts.shape != (len(chunk.words),) or (counts < 0).any():
+            raise ValueError(f"{counts.shape} counts of the type {counts.dtype} for {len(chunk.words)} words")

@@ -27,6 +27,7 @@ from pyelmo.config import from_dict, to_dict
 from pyelmo.corpus.shards import ID, OFFSET, CorpusFile, checksum
 from pyelmo.errors import ConfigError, FormatError, InputError, NotFoundError
 from pyelmo.files import write_text
+from pyelmo.parsing import read_json
 from pyelmo.text.rows import ReadOptions
 from pyelmo.text.tokens import check_language
 from pyelmo.text.vocabulary import Vocabulary
@@ -155,7 +156,8 @@ class Corpus:
             size = (folder / file.name).stat().st_size if (folder / file.name).is_file() else None
             if size != file.bytes:
                 problem = "is missing" if size is None else f"has {size} bytes, expected {file.bytes}"
-                raise FormatError(f"{folder / file.name}: {problem}. Copy the corpus again, or prepare it again.")
+                raise _damaged(folder / file.name, problem)
+        _check_layout(folder, manifest)
         return cls(folder, manifest)
 
     @property
@@ -171,11 +173,22 @@ class Corpus:
     @functools.cached_property
     def types(self) -> tuple[str, ...]:
         """All word types in the order of their ids."""
-        return tuple((self.folder / "types.txt").read_bytes().decode("utf-8").split("\n")[:-1])
+        path = self.folder / "types.txt"
+        try:
+            types = tuple(path.read_bytes().decode("utf-8").split("\n")[:-1])
+        except UnicodeDecodeError as error:
+            raise _damaged(path, f"is not UTF-8 at byte {error.start}") from error
+        if len(types) != self.manifest.types:
+            raise _damaged(path, f"has {len(types)} words, expected {self.manifest.types}")
+        return types
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:
-        return Vocabulary.load(self.folder / "vocab.txt")
+        path = self.folder / "vocab.txt"
+        vocabulary = Vocabulary.load(path)
+        if len(vocabulary) != self.vocab_size:
+            raise _damaged(path, f"has {len(vocabulary)} words, expected {self.vocab_size}")
+        return vocabulary
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -188,7 +201,11 @@ class Corpus:
 
     def sentence_starts(self, split: str = "train") -> list[npt.NDArray[np.int64]]:
         """Return for each shard the start of its sentences, and at the end the length of the shard."""
-        return self._map(split, ".index", OFFSET)
+        indexes = self._map(split, ".index", OFFSET)
+        for file, starts, ids in zip(self._files(split, ".index"), indexes, self.shards(split), strict=True):
+            if starts[0] != 0 or starts[-1] != len(ids) or (np.diff(starts) < 1).any():
+                raise _damaged(self.folder / file, f"is not an index of a shard of {len(ids)} tokens")
+        return indexes
 
     def sentences(self, split: str = "train") -> Iterator[npt.NDArray[np.int32]]:
         """Yield the ids of each sentence in the order of the text, without </S>."""
@@ -197,18 +214,46 @@ class Corpus:
                 yield ids[start : end - 1]
 
     def verify(self) -> None:
-        """Compare the checksum of every file with the manifest."""
+        """Compare the checksum of every file with the manifest, and the ids with the number of types."""
         for file in self.manifest.files:
             actual = checksum(self.folder / file.name)
             if actual != file.checksum:
-                problem = f"checksum mismatch: {actual}, expected {file.checksum}"
-                raise FormatError(f"{self.folder / file.name}: {problem}. Copy the corpus again, or prepare it again.")
+                raise _damaged(self.folder / file.name, f"checksum mismatch: {actual}, expected {file.checksum}")
+        for split in SPLITS:
+            for name, ids in zip(self._files(split, ".bin"), self.shards(split), strict=True):
+                if ids.min() < 0 or ids.max() >= self.manifest.types:
+                    raise _damaged(self.folder / name, f"has an id that is not below {self.manifest.types}")
+
+    def _files(self, split: str, suffix: str) -> list[str]:
+        names = (file.name for file in self.manifest.files)
+        return [name for name in names if name.startswith(f"{split}-") and name.endswith(suffix)]
 
     def _map(self, split: str, suffix: str, kind: np.dtype[Any]) -> list[npt.NDArray[Any]]:
         if split not in SPLITS:
             raise InputError(f"split {split!r} is unknown. Use one of {', '.join(SPLITS)}.")
-        names = [file.name for file in self.manifest.files if file.name.startswith(f"{split}-")]
-        return [np.memmap(self.folder / name, kind, "r") for name in names if name.endswith(suffix)]
+        return [np.memmap(self.folder / name, kind, "r") for name in self._files(split, suffix)]
+
+
+def _damaged(path: Path, problem: str) -> FormatError:
+    return FormatError(f"{path}: {problem}. Copy the corpus again, or prepare it again.")
+
+
+def _check_layout(folder: Path, manifest: Manifest) -> None:
+    """Check that the files are those of a corpus and have whole numbers of ids and offsets."""
+    sizes = {file.name: file.bytes for file in manifest.files}
+    missing = [name for name in ("types.txt", "vocab.txt", "counts.bin") if name not in sizes]
+    if missing or len(sizes) != len(manifest.files):
+        raise _damaged(folder / MANIFEST, f"does not list {' and '.join(missing) or 'each file once'}")
+    if not 3 <= manifest.vocab_size <= manifest.types or sizes["counts.bin"] != OFFSET.itemsize * manifest.types:
+        raise _damaged(
+            folder / MANIFEST, f"{manifest.types} types do not fit {manifest.vocab_size} words or counts.bin"
+        )
+    for name, size in sizes.items():
+        stem, _, suffix = name.rpartition(".")
+        if name.startswith(tuple(f"{split}-" for split in SPLITS)):
+            item = {"bin": ID.itemsize, "index": OFFSET.itemsize}.get(suffix)
+            if item is None or not size or size % item or not {f"{stem}.bin", f"{stem}.index"} <= sizes.keys():
+                raise _damaged(folder / name, f"is not a shard or its index ({size} bytes)")
 
 
 def settings_to_json(settings: PrepareSettings) -> dict[str, Any]:
@@ -223,16 +268,18 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 def read_manifest(path: Path) -> Manifest:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(values, dict) and values.get("version") != VERSION:
-            problem = f"has version {values.get('version')!r}, this program reads version {VERSION}"
-            raise FormatError(f"{path}: {problem}. Prepare the corpus again.")
-        settings = values.get("settings") if isinstance(values, dict) else None
+        values = read_json(path)
+        version = values.get("version", VERSION)
+        settings = values.get("settings")
         if isinstance(settings, dict) and "text_column" in settings:
             settings["column"] = settings.pop("text_column")
-        manifest = from_dict(Manifest, values)
-    except (json.JSONDecodeError, UnicodeDecodeError, ConfigError, InputError) as error:
+        if version == VERSION:
+            manifest = from_dict(Manifest, values)
+    except (ConfigError, InputError, FormatError) as error:
         raise FormatError(f"{path}: not the manifest of a corpus ({error}). Prepare the corpus again.") from error
+    if version != VERSION:
+        problem = f"has version {version!r}, this program reads version {VERSION}"
+        raise FormatError(f"{path}: {problem}. Prepare the corpus again.")
     for file in manifest.files:
         if Path(file.name).name != file.name:
             raise FormatError(f"{path}: lists a file outside its folder, {file.name!r}. Prepare the corpus again.")

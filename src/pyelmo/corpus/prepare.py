@@ -45,8 +45,9 @@ from pyelmo.corpus.shards import (
     write_file,
     write_shards,
 )
-from pyelmo.errors import InputError, OutputError
+from pyelmo.errors import FormatError, InputError, OutputError
 from pyelmo.files import check_output, check_replaceable, locked, write_text
+from pyelmo.parsing import parse_json
 
 _JOURNAL = "journal.json"
 _FILES = (MANIFEST, "types.txt", "vocab.txt", "counts.bin", "train-*", "valid-*", _JOURNAL)  # of a corpus
@@ -162,7 +163,7 @@ def _open_work(work: Path, settings: PrepareSettings, sources: tuple[SourceFile,
     if manifest.is_file() and read_manifest(manifest).sources != sources:
         shutil.rmtree(work)  # the text has changed after the corpus was finished, but for its name
     if journal.is_file() and _has_chunks(work):
-        old_text = journal.read_text(encoding="utf-8")
+        old_text = journal.read_text(encoding="utf-8", errors="replace")
         if old_text == text:
             _log.info("resuming the run in %s", work)
             return
@@ -181,9 +182,9 @@ def _has_chunks(work: Path) -> bool:
 
 def _differences(old_text: str, text: str) -> list[str]:
     try:
-        old, new = json.loads(old_text), json.loads(text)
+        old, new = parse_json(old_text, _JOURNAL), json.loads(text)
         return [f"{key} was {old.get(key)}, is now {new[key]}" for key in new if old.get(key) != new[key]]
-    except (json.JSONDecodeError, AttributeError):
+    except (FormatError, AttributeError):
         return [f"{_JOURNAL} cannot be read"]
 
 

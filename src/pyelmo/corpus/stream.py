@@ -118,7 +118,10 @@ class Stream:
                 change = f"{key} was {state.get(key)!r}, is now {value!r}"
                 problem = "the corpus is a different one" if key == "corpus" else change
                 raise InputError(f"cannot resume from the saved position: {problem}. Use the same settings and corpus.")
-        self._position = int(state["batches"])
+        batches = state.get("batches")
+        if not isinstance(batches, int) or not 0 <= batches < 2**53:
+            raise InputError(f"cannot resume from the saved position: 'batches' is {batches!r}. Start again.")
+        self._position = batches
 
     def __iter__(self) -> Stream:
         return self

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyelmo.errors import FormatError, InputError
 from pyelmo.files import write_text
+from pyelmo.parsing import field, read_json
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,10 @@ def begin(
 
 def read(path: Path) -> dict[str, Any]:
     """Read a file that `measure` wrote."""
-    try:
-        results = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path}: not JSON ({error})") from error
-    if not isinstance(results, dict) or not isinstance(results.get("figures"), dict):
+    results = read_json(path)
+    if not isinstance(results.get("figures"), dict):
         raise FormatError(f"{path}: the file contains no figures. Choose another output, or remove the file.")
+    for key, figure in results["figures"].items():
+        for name in ("result", "of"):
+            field(figure, name, dict, f"{path}, {key}")
     return results

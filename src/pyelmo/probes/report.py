@@ -6,6 +6,7 @@ layer for the chart, baselines, and a table row for each layer.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pyelmo import plots
+from pyelmo.errors import FormatError, PyelmoError
 from pyelmo.files import write_text
 from pyelmo.probes.explore import STYLE
 
@@ -167,6 +169,18 @@ def tables(figures: Mapping[str, Any]) -> Iterator[ReportTable]:
         yield ReportTable(section, title, columns, rows, lines, levels)
 
 
+@contextlib.contextmanager
+def _complete_figures() -> Iterator[None]:
+    """Raise a FormatError for figures of a file that lack a value or have one of another type."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, PyelmoError):
+            raise
+        raise FormatError(f"{FIGURES}: a figure is incomplete ({error!r}). Measure again with --force.") from error
+
+
+@_complete_figures()
 def markdown(figures: Mapping[str, Any]) -> str:
     """Return the tables as Markdown."""
     lines = []
@@ -189,6 +203,7 @@ def write_report(folder: Path, results: Mapping[str, Any], skipped: Sequence[str
     return path
 
 
+@_complete_figures()
 def page(results: Mapping[str, Any], skipped: Sequence[str] = ()) -> str:
     """Return the HTML page; all names and texts in it are escaped."""
     figures = results["figures"]

@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyelmo.errors import FormatError
+from pyelmo.config import from_dict
+from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import atomic_path
+from pyelmo.formats.pretrained import check_finite
 from pyelmo.formats.tensor_file import TensorFile, read_tensors, write_tensors
 from pyelmo.model.lstm import State
 from pyelmo.parsing import parse_json
@@ -61,8 +63,11 @@ def latest(folder: Path) -> Path | None:
 def read_position(path: Path) -> RunPosition:
     """Read the progress of a run from the header of a checkpoint."""
     try:
-        return RunPosition(**parse_json(TensorFile(path).metadata["position"], path))
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        position = from_dict(RunPosition, parse_json(TensorFile(path).metadata["position"], "its position"))
+        if min(position.step, position.words, position.seconds) < 0:
+            raise ConfigError(f"step {position.step}, words {position.words} or seconds {position.seconds} is negative")
+        return position
+    except (OSError, KeyError, ConfigError, FormatError) as error:
         raise FormatError(f"{path}: not a complete checkpoint ({error}). Delete it to start again.") from error
 
 
@@ -72,14 +77,26 @@ def restore(path: Path, trainer: Trainer, step: int) -> None:
     targets: dict[str, Tensor] = {f"model/{name}": p.data for name, p in trainer.bilm.named_parameters()}
     targets |= {f"optimiser/{name}": tensor for name, tensor in trainer.optimiser.state.items()}
     for name, target in targets.items():
-        if name not in tensors or tensors[name].shape != target.shape:
+        if name not in tensors or tensors[name].shape != target.shape or tensors[name].dtype != target.dtype:
             raise FormatError(
                 f"{path}: {name!r} does not fit the model of this run. Use a new folder, or --force to restart."
             )
+        check_finite(tensors[name], path, name)
         target.copy_(tensors[name])
     trainer.optimiser.steps = step
-    if "state/hidden" in tensors:
+    if {"state/hidden", "state/cell"} & tensors.keys():
+        _check_state(path, tensors, trainer)
         trainer.state = State(*(_own_rows(tensors[f"state/{name}"], trainer) for name in ("hidden", "cell")))
+
+
+def _check_state(path: Path, tensors: dict[str, Tensor], trainer: Trainer) -> None:
+    lstm = trainer.bilm.config.lstm
+    for name, size in (("hidden", lstm.dim), ("cell", lstm.cells)):
+        tensor = tensors.get(f"state/{name}")
+        shape = (lstm.layers, trainer.bilm.config.directions, trainer.config.batch, size)
+        if tensor is None or tuple(tensor.shape) != shape or not tensor.is_floating_point():
+            raise FormatError(f"{path}: the LSTM state does not fit the model of this run. Delete it to start again.")
+        check_finite(tensor, path, f"state/{name}")
 
 
 def _own_rows(tensor: Tensor, trainer: Trainer) -> Tensor:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyelmo.errors import missing_extra
+from pyelmo.errors import OutputError, missing_extra
 
 log = logging.getLogger("pyelmo")
 Say = Callable[[str], None]  # a callback that gets each line of text
@@ -26,6 +26,8 @@ class Report:
         self.active = active
         self.say = say or log.info
         self.path = folder / "log.jsonl"
+        if active and self.path.exists() and not self.path.is_file():
+            raise OutputError(f"{self.path}: is a folder, a pipe or a device. Remove it, or choose another folder.")
         self.board: Any = None
         if tensorboard and active:
             try:

@@ -19,9 +19,10 @@ from pyelmo.embed.bulk.job import RESUME, BulkJob
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.files.inputs import InputScan
 from pyelmo.embed.files.store import JOB
-from pyelmo.errors import OutputError
+from pyelmo.errors import OutputError, PyelmoError
 from pyelmo.files import check_output, entries, write_text
 from pyelmo.formats.pretrained import checksum
+from pyelmo.parsing import read_json
 
 VERSION = 1
 # Settings that do not change the vectors. The model is compared by its content instead.
@@ -83,17 +84,17 @@ def begin(folder: Path, description: dict[str, Any], *, force: bool) -> None:
 def _differences(path: Path, description: dict[str, Any]) -> list[str]:
     """Return how the job that a folder holds differs from this one."""
     try:
-        old = dict(json.loads(path.read_text(encoding="utf-8")))
+        old = read_json(path)
         hashes = [file["sha256"] for file in old["inputs"]]
-        model = old["model"]["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
+        model, name = old["model"]["sha256"], old["model"]["name"]
+    except (PyelmoError, KeyError, TypeError):
         return [f"{path.name} cannot be read"]
     differences = []
     if hashes != [file["sha256"] for file in description["inputs"]]:
         changed = [file["name"] for file in description["inputs"] if file["sha256"] not in hashes]
         differences.append(f"other input: {', '.join(changed) or 'fewer files, or in another order'}")
     if model != description["model"]["sha256"]:
-        differences.append(f"another model: {old['model'].get('name')} then, {description['model']['name']} now")
+        differences.append(f"another model: {name} then, {description['model']['name']} now")
     for key, value in description.items():
         if key not in ("inputs", "model", "parts", "sentences") and old.get(key) != value:
             differences.append(f"{key}: {old.get(key)} then, {value} now")

@@ -26,8 +26,10 @@ from typing import IO, Any, Protocol
 import h5py
 import numpy as np
 
+from pyelmo.arrays import read_npz_member
 from pyelmo.errors import InputError
 from pyelmo.hdf5 import Hdf5Writer
+from pyelmo.parsing import parse_json
 from pyelmo.text.parquet import pyarrow_parquet
 
 ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group stays in memory until it is full
@@ -101,7 +103,7 @@ class Hdf5Sink:
 def _read_hdf5(path: Path) -> Iterator[StoredSentence]:
     with h5py.File(path, "r") as file:
         text = file["sentence_to_index"][0] if "sentence_to_index" in file else "{}"
-        sentences = {int(index): sentence for sentence, index in json.loads(text).items()}
+        sentences = {int(index): sentence for sentence, index in parse_json(text, path).items()}
         index = 0 if "0" in file else min((int(name) for name in file if name.isdecimal()), default=0)
         while str(index) in file:
             yield StoredSentence(index, sentences.get(index), None, file[str(index)][()])
@@ -142,14 +144,11 @@ class NpzSink:
 def _read_npz(path: Path) -> Iterator[StoredSentence]:
     # Without numpy.load, which searches a list for each name: its time grows with the square of the sentences.
     with zipfile.ZipFile(path) as file:
-
-        def array(name: str) -> np.ndarray:
-            with file.open(f"{name}.npy") as entry:
-                return np.lib.format.read_array(entry, allow_pickle=False)
-
         first = file.namelist()[0].removesuffix(".npy")  # the first sentence's number, or "sentences" if there are none
-        for index, text in enumerate(json.loads(bytes(array("sentences"))), int(first) if first.isdecimal() else 0):
-            yield StoredSentence(index, text["sentence"], text["tokens"], array(str(index)))
+        for index, text in enumerate(
+            parse_json(bytes(read_npz_member(file, "sentences")), path), int(first) if first.isdecimal() else 0
+        ):
+            yield StoredSentence(index, text["sentence"], text["tokens"], read_npz_member(file, str(index)))
 
 
 class ParquetSink:
@@ -258,7 +257,7 @@ class JsonlSink:
 def _read_jsonl(path: Path) -> Iterator[StoredSentence]:
     with open(path, encoding="utf-8") as file:
         for line in file:
-            row = json.loads(line)
+            row = parse_json(line, path)
             vectors = np.array(row["vectors"], dtype=np.float32).reshape(row["shape"])
             yield StoredSentence(row["index"], row["sentence"], row["tokens"], vectors)
 

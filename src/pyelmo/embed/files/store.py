@@ -7,7 +7,6 @@ themselves are in formats.py.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,8 +24,9 @@ from pyelmo.embed.files.formats import (
     StoredSentence,
     parquet_takes_float16,
 )
-from pyelmo.errors import FormatError, InputError, NotFoundError, OutputError, PyelmoError
-from pyelmo.files import atomic_path
+from pyelmo.errors import FormatError, InputError, MissingExtraError, OutputError, PyelmoError
+from pyelmo.files import atomic_path, open_regular
+from pyelmo.parsing import read_json
 from pyelmo.text.parquet import pyarrow_parquet
 
 FORMATS = ("hdf5", "npz", "parquet", "jsonl")
@@ -215,9 +215,7 @@ def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
     path = Path(path)
     if path.is_dir():
         return _read_folder(path)
-    if not path.is_file():
-        raise NotFoundError(f"{path}: no such file.")
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         start = file.read(4)
     format = {b"\x89HDF": "hdf5", b"PK\x03\x04": "npz", b"PAR1": "parquet"}.get(start, "jsonl")
     return _read(path, format)
@@ -225,23 +223,28 @@ def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
 
 def _read_folder(folder: Path) -> Iterator[StoredSentence]:
     try:
-        job = json.loads((folder / JOB).read_text(encoding="utf-8"))
-        parts = [folder / part_name(number, job["format"]) for number in range(job["parts"])]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{folder}: is not a folder of embeddings (no readable {JOB}).") from error
-    missing = [part.name for part in parts if not part.is_file()]
-    if missing:
+        job = read_json(folder / JOB)
+    except PyelmoError as error:
+        raise FormatError(f"{folder}: is not a folder of embeddings ({error})") from error
+    format, count = job.get("format"), job.get("parts")
+    if format not in FORMATS or not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise FormatError(f"{folder / JOB}: not the description of a bulk job: format {format!r}, parts {count!r}")
+    written = sum(1 for _ in folder.glob(f"part-*.{format}"))
+    if written < count:  # so that no long list is made of a wrong number
+        names = (part_name(number, format) for number in range(count))
+        first = next(name for name in names if not (folder / name).is_file())
         raise FormatError(
-            f"{folder}: {len(missing)} of {len(parts)} parts are missing, the first is {missing[0]}. Run the command "
+            f"{folder}: {count - written} of {count} parts are missing, the first is {first}. Run the command "
             "that wrote the folder again to resume."
         )
+    parts = [folder / part_name(number, format) for number in range(count)]
     return chain.from_iterable(map(read_embeddings, parts))
 
 
 def _read(path: Path, format: str) -> Iterator[StoredSentence]:
     try:
         yield from READERS[format](path)
-    except PyelmoError:
+    except MissingExtraError:
         raise
     except Exception as error:  # each library raises its own errors for a damaged file
         raise FormatError(

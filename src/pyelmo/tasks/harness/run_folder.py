@@ -18,12 +18,13 @@ import numpy as np
 from pyelmo.arrays import Float64Array
 from pyelmo.errors import FormatError, NotFoundError, OutputError
 from pyelmo.files import entries, locked, write_text
-from pyelmo.parsing import read_json
+from pyelmo.parsing import field, parse_json, read_json
 from pyelmo.plots import Shares, share_grid
 from pyelmo.provenance import versions
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.settings import TaskRecipe, same_recipe
 from pyelmo.tasks.harness.task import find_task
+from pyelmo.text.lines import numbered_lines
 
 RUN, RESULT = "run.json", "result.json"
 
@@ -51,7 +52,10 @@ class TaskRun:
         """
         paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
         used = len(find_task(self.facts["task"]).metric.counts)
-        return np.stack([_read_counts(path)[:, :used] for path in paths])
+        counts = [_read_counts(path, used) for path in paths]
+        if len({len(each) for each in counts}) > 1:
+            raise FormatError(f"{self.folder}: its seeds have predictions for different numbers of examples")
+        return np.stack(counts)
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -74,10 +78,45 @@ def read_run(folder: str | Path) -> TaskRun:
     if not (folder / RUN).is_file():
         raise NotFoundError(f"{folder}: no run.json in this folder. Give the folder of a run of elmo task train.")
     facts = read_json(folder / RUN)
-    results = [read_json(path) for path in folder.glob(f"seed-*/{RESULT}")]
-    if not results:
+    paths = list(folder.glob(f"seed-*/{RESULT}"))
+    if not paths:
         raise FormatError(f"{folder}: no seed of this run has finished. Run its command again.")
+    _check_facts(folder / RUN, facts)
+    results = [_read_result(path, list(facts["data"])) for path in paths]
+    if len({frozenset(result["layers"]) for result in results}) > 1:
+        raise FormatError(f"{folder}: its seeds have mixes of different names. Are they of one run?")
     return TaskRun(folder, facts, sorted(results, key=lambda result: int(result["seed"])))
+
+
+def _check_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Check the fields of run.json that comparisons use."""
+    find_task(field(facts, "task", str, path))
+    for name, data in field(facts, "data", dict, path).items():
+        field(data, "file", str, f"{path}: data.{name}")
+    field(facts, "fraction", (int, float), path)
+    field(facts, "encoder_name", (str, type(None)), path)
+    elmo = field(field(facts, "recipe", dict, path), "elmo", dict, path)
+    if field(facts, "encoder", (dict, type(None)), path) is not None:
+        for name in ("where", "layers"):
+            field(elmo, name, str, path)
+        field(elmo, "penalty", (int, float), path)
+        field(elmo, "tune", bool, path)
+
+
+def _read_result(path: Path, data: Sequence[str]) -> dict[str, Any]:
+    """Read the result of a seed; `data` are the names of the data sets of the run."""
+    result = read_json(path)
+    if not 0 <= field(result, "seed", int, path) < 10**9:
+        raise FormatError(f"{path}: {result['seed']} is not the number of a seed")
+    for name in data:
+        if name != "train":
+            score = field(result, name, dict, path)
+            field(score, "score" if "score" in score else "f1", (int, float), path)
+    for name, mix in field(result, "layers", dict, path).items():
+        weights = field(mix, "weights", list, f"{path}: layers.{name}")
+        if not weights or not all(isinstance(weight, (int, float)) for weight in weights):
+            raise FormatError(f"{path}: the layer weights of {name!r} are no numbers")
+    return result
 
 
 def open_run_folder(
@@ -91,7 +130,7 @@ def open_run_folder(
     # Listed before run.json is read: if several seeds of a run start at once, one of them may write it in between.
     has_files = output.is_dir() and any(not entry.name.startswith(f".{RUN}.") for entry in output.iterdir())
     if path.is_file():
-        before = json.loads(path.read_text("utf-8"))
+        before = read_json(path)
         changed = [name for name, value in facts.items() if before.get(name) != value]
         if "recipe" in changed and same_recipe(before.get("recipe"), recipe):
             changed.remove("recipe")
@@ -134,19 +173,23 @@ def layers_picture(runs: Sequence[TaskRun]) -> str | None:
     for run in runs:
         for name in run.results[0]["layers"]:
             weights = [result["layers"][name]["weights"] for result in run.results]
+            if len({len(each) for each in weights}) > 1:
+                raise FormatError(f"{run.folder}: the seeds mix different numbers of layers. Are they of one run?")
             if len(weights[0]) > 1:
                 means = np.mean(weights, axis=0).tolist()
                 mixes.append(Shares(f"{run.folder.name}: {name} of {run.facts['task']}", means))
     return share_grid(mixes) if mixes else None
 
 
-def _read_counts(path: Path) -> Float64Array:  # (N, C)
+def _read_counts(path: Path, used: int) -> Float64Array:  # (N, C)
+    if not path.exists():
+        raise NotFoundError(f"{path}: not found. Run the command of this run again.")
+    places = ((f"{path}, line {number}", line) for number, line in numbered_lines(path))
     try:
-        counts = np.array([json.loads(line)["counts"] for line in path.read_text("utf-8").splitlines()], np.float64)
-        if counts.ndim != 2:
-            raise ValueError("the file has no predictions")
-        return counts
-    except FileNotFoundError:
-        raise NotFoundError(f"{path}: not found. Run the command of this run again.") from None
-    except (ValueError, KeyError, TypeError) as error:
+        rows = [field(parse_json(line, where), "counts", list, where) for where, line in places]
+        counts = np.array(rows, np.float64)
+        if counts.ndim != 2 or counts.shape[1] < used or not np.isfinite(counts).all():
+            raise ValueError(f"expected {used} counts for each example")
+    except (ValueError, TypeError) as error:  # a FormatError is a ValueError
         raise FormatError(f"{path}: not the predictions of a run ({error})") from error
+    return counts[:, :used]

@@ -25,7 +25,8 @@ from tqdm import tqdm
 
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import FormatError, OutputError
-from pyelmo.files import atomic_path, sha256
+from pyelmo.files import atomic_path, check_regular, sha256
+from pyelmo.parsing import read_json
 from pyelmo.tasks.harness.task import Words
 from pyelmo.tasks.inputs.layer_sources import LayerSource, encode_words, round_array
 
@@ -103,13 +104,17 @@ def _read(entry: Path, words: int) -> npt.NDArray[Any] | None:
     if not entry.is_dir():
         return None
     try:
-        facts = json.loads((entry / "cache.json").read_text("utf-8"))
+        facts = read_json(entry / "cache.json")
+        check_regular(entry / "vectors.npy")
         values = np.load(entry / "vectors.npy", mmap_mode="c", allow_pickle=False)
         # The checksum reads the mapping, not the file: then its pages are in memory, and batches do not fault them in.
-        if len(values) != words or hashlib.sha256(values.base).hexdigest() != facts["sha256"]:
+        if not isinstance(values, np.memmap) or values.ndim != 3 or values.dtype not in (np.float16, np.float32):
+            raise ValueError("the array is no table of layers")
+        mapping: Any = values.base
+        if len(values) != words or hashlib.sha256(mapping).hexdigest() != facts["sha256"]:
             raise ValueError("checksum mismatch")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{entry}: this cache of vectors is damaged ({error})") from error
+    except Exception as error:  # numpy raises errors of many types for a damaged header
+        raise FormatError(f"{entry}: this cache of vectors is damaged ({error}). Delete the folder.") from error
     array: npt.NDArray[Any] = values
     return array
 

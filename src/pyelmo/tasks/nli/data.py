@@ -13,13 +13,14 @@ A malformed record raises a FormatError that names the file and the line.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyelmo.errors import FormatError
+from pyelmo.files import read_regular
+from pyelmo.parsing import MAX_BYTES, parse_json
 from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.text.lines import check_published, existing, numbered_lines
 from pyelmo.text.tokens import split_words
@@ -84,17 +85,17 @@ def _json_lines(path: Path) -> Iterator[_Record]:
     for number, line in _filled_lines(path):
         where = f"{path}, line {number}"
         try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise FormatError(f"{where}: not JSON ({error}). Every line must be an object. {CHOOSE_FORMAT}") from error
+            record = parse_json(line, where)
+        except FormatError as error:
+            raise FormatError(f"{error}. Every line must be an object. {CHOOSE_FORMAT}") from error
         yield where, _object(record, where)
 
 
 def _json_list(path: Path) -> Iterator[_Record]:
     try:
-        records = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path}: not JSON ({error}). Is the copy complete?") from error
+        records = parse_json(read_regular(path, limit=MAX_BYTES), path)
+    except FormatError as error:
+        raise FormatError(f"{error}. Is the copy complete?") from error
     if not isinstance(records, list):
         raise FormatError(f"{path}: expected a list of pairs, found {type(records).__name__}. {CHOOSE_FORMAT}")
     for number, record in enumerate(records, 1):
