@@ -7,9 +7,10 @@ do not wait for torch.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from pyelmo.version import __version__ as __version__
+
+TYPE_CHECKING = False  # true for type checkers; not imported, as Ctrl-C is not handled before `pyelmo.__main__`
 
 if TYPE_CHECKING:
     from pyelmo import encoders, neighbours, tasks
@@ -53,9 +54,10 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+        value: object = getattr(importlib.import_module(_MODULES[name]), name)
+        return value
     if name in __all__:
         return importlib.import_module(f"pyelmo.{name}")
     raise AttributeError(f"module 'pyelmo' has no attribute {name!r}")

@@ -7,6 +7,7 @@ any other has `add_arguments(parser)` and `run(args)`. Heavy imports stay inside
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import importlib
 import os
@@ -15,8 +16,10 @@ import sys
 import textwrap
 import threading
 from collections.abc import MutableMapping, Sequence
+from types import FrameType
 
 from pyelmo import __version__
+from pyelmo.cli import standard_streams
 from pyelmo.cli.actions import add_actions
 from pyelmo.errors import GPU_FULL, PyelmoError
 
@@ -73,9 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(arguments)  # the collector and the environment of the caller's process stay as they are
     gc.set_threshold(GARBAGE_AFTER)
     wait_passively(os.environ)
+    standard_streams.prepare()
+    handled = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     try:
         return _run(None)
     finally:
+        if handled:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the result stands: only Python's own exit is left
         if "triton" not in sys.modules:  # Triton reports frozen objects as leaks
             gc.freeze()
 
@@ -90,11 +97,13 @@ def wait_passively(environment: MutableMapping[str, str]) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    args = _parse(arguments)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
+    stopped = threading.Event()
     try:
+        args = _parse(arguments)
+        if threading.current_thread() is threading.main_thread():
+            _handle_signals(stopped)
         args.run(args)
+        sys.stdout.flush()
     except PyelmoError as error:
         return _fail(str(error))
     except Terminated as stop:
@@ -102,14 +111,18 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt as stop:
         return _fail(f"interrupted; {str(stop) or NOTHING}", 130)
     except BrokenPipeError:
-        # Python flushes stdout at exit: without a reader that would fail a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        standard_streams.give_up_output()
         return 141
     except MemoryError:
         return _fail("out of memory. Use a smaller --batch-size")
     except OSError as error:
+        if error.filename is None and error.errno == errno.ENOSPC:  # of stdout, into a file on a full disk
+            standard_streams.give_up_output()
+            return _fail(f"standard output: cannot be written: {error.strerror}")
         return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except Exception as error:
+        if stopped.is_set():  # a module that was interrupted while it was imported may raise anything
+            return _fail(f"interrupted; {NOTHING}", 130)
         if type(error).__name__ == "OutOfMemoryError":  # torch's class, known by name because torch may not be imported
             return _fail("out of GPU memory. Use a smaller batch, or fewer processes on this GPU", GPU_FULL)
         if os.environ.get("ELMO_DEBUG"):
@@ -134,8 +147,20 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, raised like Ctrl-C so that no partly written file is left behind."""
 
 
-def _terminate(number: int, frame: object) -> None:
-    raise Terminated
+def _handle_signals(stopped: threading.Event) -> None:
+    """Raise KeyboardInterrupt for Ctrl-C, and Terminated for SIGTERM; both set `stopped`."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+        if frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+            # The machinery of imports drops exceptions in some places: try again in a moment.
+            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+            return
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for a job of nohup
+        signal.signal(signal.SIGINT, stop)
 
 
 def _fail(message: str, status: int = 1) -> int:
