@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyelmo.errors import InputError, MissingExtraError, PyelmoError
 from pyelmo.text.normalisation import normalise
-from pyelmo.text.tokens import LANGUAGES, piece_splitter, split_sentences, split_spans, split_words
+from pyelmo.text.tokens import LANGUAGES, normal_sentences, piece_splitter, split_sentences, split_spans, split_words
 
 RULED = [language for language in LANGUAGES if language != "ko-morph"]
 ANY_TEXT = st.text(st.characters(exclude_categories=[])) | st.text(
@@ -104,6 +104,9 @@ def test_joined_sentences_are_the_text_without_white_space(language: str, text: 
     visible = normalise(text, language).strip()
     assert "".join("".join(sentences).split()) == ("".join(text.split()) if visible else "")
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+    normal = normal_sentences(text, language)
+    assert "".join("".join(normal).split()) == "".join(visible.split())
+    assert len(normal) == len(sentences)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from pyelmo.arrays import Int32Array
 from pyelmo.corpus.chunks import Chunk, ChunkSettings, EncodedChunk, save_chunk
 from pyelmo.corpus.pieces import END_PIECE, SPECIAL_TOKENS, PieceTable
 from pyelmo.parallel import process_pool
-from pyelmo.text.normalisation import normalise, normalise_words
-from pyelmo.text.tokens import piece_splitter, split_sentences, split_words
+from pyelmo.text.normalisation import normalise_words
+from pyelmo.text.tokens import normal_sentences, piece_splitter, split_words
 
 _BLOCK_CHARACTERS = 1 << 17
 _SENTENCE_END = f" {END_PIECE} "
@@ -119,8 +119,8 @@ def _line_splitter(settings: ChunkSettings) -> Callable[[str], list[str]]:
         return lambda line: [line if line.isascii() else " ".join(normalise_words(line.split(), language))]
     if language == "ko-morph":
         # A sentence becomes morphemes separated by spaces, which the piece table does not split further.
-        return lambda line: [" ".join(split_words(sentence, language)) for sentence in split_sentences(line, language)]
-    return lambda line: split_sentences(normalise(line, language), language)
+        return lambda line: [" ".join(split_words(sentence, language)) for sentence in normal_sentences(line, language)]
+    return lambda line: normal_sentences(line, language)
 
 
 def _piece_table(settings: ChunkSettings) -> PieceTable:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 _INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
 _HALF_WIDTH_JAMO = "\uffa1-\uffbe\uffc2-\uffc7\uffca-\uffcf\uffd2-\uffd7\uffda-\uffdc"
 _FULL_WIDTH = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
-_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_SELECTORS = "\ufe00-\ufe0f"
 _NON_JOINER = "\u200c"
 _INITIALS, _VOWELS = "\u1100-\u1112", "\u1161-\u1175"  # modern jamo
 # An initial before an old vowel, or a vowel after an old initial, belongs to a syllable that is no single character.
@@ -145,7 +145,7 @@ def _changed(language: str) -> re.Pattern[str]:
 def _table(language: str) -> Mapping[int, int | None]:
     """Return the changes of single characters; None removes one."""
     changed = _changed(language)
-    characters = filter(changed.match, map(chr, (*range(0x10000), *range(0xE0100, 0xE01F0))))
+    characters = filter(changed.match, map(chr, range(0x10000)))
     table: dict[int, int | None] = {}
     for character in characters:
         kind, _, wide = unicodedata.decomposition(character).partition(" ")

@@ -82,17 +82,29 @@ def split_sentences(text: str, language: str = "general") -> list[str]:
         ['Mr. Smith met Dr. Jones.', 'They spoke.']
     """
     check_language(language)
-    is_end = _is_english_end if language == "en" else _is_general_end
     normal, original = align(text, language)
-    start, last = len(normal) - len(normal.lstrip()), len(normal.rstrip())
-    if start >= last:
-        return []
-    cuts = [0]  # in the original text, which may have invisible characters around a sentence
-    for match in _END.finditer(normal, start, last):
-        if is_end(normal, start, match):
+    starts = _sentence_starts(normal, language)
+    # The original text may have invisible characters around a sentence.
+    cuts = [0, *(original(start, start + 1)[0] for start in starts[1:]), len(text)]
+    return [text[start:end].strip() for start, end in pairwise(cuts)] if starts else []
+
+
+def normal_sentences(text: str, language: str) -> list[str]:
+    """Split a paragraph into sentences in their normal form; for much text this is faster than `split_sentences`."""
+    normal = normalise(text, language)
+    starts = _sentence_starts(normal, language)
+    return [normal[start:end].rstrip() for start, end in pairwise([*starts, len(normal)])]
+
+
+def _sentence_starts(text: str, language: str) -> list[int]:
+    is_end = _is_english_end if language == "en" else _is_general_end
+    start, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    starts = [start] if start < last else []
+    for match in _END.finditer(text, start, last):
+        if is_end(text, start, match):
             start = match.end()
-            cuts.append(original(start, start + 1)[0])
-    return [text[start:end].strip() for start, end in pairwise([*cuts, len(text)])]
+            starts.append(start)
+    return starts
 
 
 def split_words(text: str, language: str = "general") -> list[str]:
