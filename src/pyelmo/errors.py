@@ -1,4 +1,4 @@
-"""All exceptions of pyelmo.
+"""All exceptions of pyelmo, and its warning.
 
     PyelmoError
     ├── InputError          an argument, a sentence or a line of input is invalid        (also a ValueError)
@@ -9,6 +9,8 @@
     ├── OutputError         an output cannot be written                                  (also an OSError)
     ├── DivergedError       the loss of a training run is not a finite number            (also an ArithmeticError)
     └── MissingExtraError   an optional dependency is not installed                      (also an ImportError)
+
+    ScriptWarning           a text is in a script that the model hardly saw               (a UserWarning)
 
 A message says what is wrong, where, what was found, and what to do. The command line prints it as one line.
 """
@@ -61,6 +63,10 @@ class DivergedError(PyelmoError, ArithmeticError):
 
 class MissingExtraError(PyelmoError, ImportError):
     """An optional dependency is not installed."""
+
+
+class ScriptWarning(UserWarning):
+    """A text is in a script that the model hardly saw in training. A model warns once."""
 
 
 def missing_extra(extra: str, what: str) -> MissingExtraError:

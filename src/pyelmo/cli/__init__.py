@@ -19,7 +19,7 @@ from collections.abc import MutableMapping, Sequence
 from types import FrameType
 
 from pyelmo import __version__
-from pyelmo.cli import standard_streams
+from pyelmo.cli import messages, standard_streams
 from pyelmo.cli.actions import add_actions
 from pyelmo.errors import GPU_FULL, PyelmoError
 
@@ -102,7 +102,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         args = _parse(arguments)
         if threading.current_thread() is threading.main_thread():
             _handle_signals(stopped)
-        args.run(args)
+        with messages.plain_warnings():
+            args.run(args)
         sys.stdout.flush()
     except PyelmoError as error:
         return _fail(str(error))

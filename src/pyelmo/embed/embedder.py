@@ -36,6 +36,7 @@ from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.marked import read_marked
 from pyelmo.text.normalisation import normalise_words
+from pyelmo.text.scripts import ScriptCheck
 from pyelmo.text.tokens import check_language, split_sentences, split_words
 from pyelmo.text.vocabulary import Vocabulary
 
@@ -144,6 +145,7 @@ class Embedder:
         self._table: WordTable | None = None
         self._table_versions: list[tuple[int, int]] | None = None  # of the parameters that the table was built from
         self._lock = fork_safe_lock()
+        self._scripts = ScriptCheck(Path(pretrained.source).name, pretrained.lexicon.vocab)
 
     def __repr__(self) -> str:
         return (
@@ -258,18 +260,21 @@ class Embedder:
             ['They', 'do', "n't", 'lend', '.']
         """
         if isinstance(sentence, str):
-            return split_words(sentence, self.language)
+            words = split_words(sentence, self.language)
+            self._scripts.check(words)
+            return words
         if isinstance(sentence, (bytes, dict)) or not isinstance(sentence, Iterable):
             raise InputError(f"sentence {number}: expected a string or a list of words, got {type(sentence).__name__}")
         words = list(sentence)
-        if set(map(type, words)) <= {str}:
-            return normalise_words(words, self.language)
-        for position, word in enumerate(words):
-            if not isinstance(word, str):
-                raise InputError(
-                    f"sentence {number}, word {position}: expected a string, got {type(word).__name__} {word!r}"
-                )
-        return normalise_words(words, self.language)
+        if not set(map(type, words)) <= {str}:
+            for position, word in enumerate(words):
+                if not isinstance(word, str):
+                    raise InputError(
+                        f"sentence {number}, word {position}: expected a string, got {type(word).__name__} {word!r}"
+                    )
+        words = normalise_words(words, self.language)
+        self._scripts.check(words)
+        return words
 
     def embed(
         self,

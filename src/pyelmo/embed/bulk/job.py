@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from pyelmo.embed.files.inputs import InputPosition, read, read_written_rows
 from pyelmo.embed.files.store import part_name
 from pyelmo.embed.files.write import write_embeddings
 from pyelmo.embed.settings import EmbedSettings
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, ScriptWarning
 from pyelmo.text.rows import ReadOptions, TextRow
 
 PART_SENTENCES = 5000
@@ -100,6 +101,7 @@ class BulkJob:
             settings = dataclasses.replace(settings, device=f"cuda:{worker % torch.cuda.device_count()}")
         if settings.threads is not None:
             torch.set_num_threads(settings.threads)
+        warnings.simplefilter("ignore", ScriptWarning)  # the main process has read the first sentences, and warned
         return settings.load()
 
     def rows(self, position: InputPosition | None = None) -> Iterator[TextRow]:
