@@ -60,6 +60,56 @@ def test_text_is_split_by_the_rules_of_the_model_s_language_unless_another_is_na
     assert guesses[0] == guesses[1] != guesses[2]
 
 
+def test_score_prints_a_header_the_end_and_the_sum_of_each_sentence(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("The bank lent zyzzyvas .\n\nThe bank .\n")
+    model = str(trained / "LMrun" / "model")
+    assert main(["score", model, "text.txt"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.split("\n")
+    assert lines[0] == "word\tforward\tbackward"
+    assert [line.split("\t")[0] for line in lines[1:10]] == [
+        "The", "bank", "lent", "zyzzyvas", ".", "(end)", "(sum)", "", ""
+    ]  # fmt: skip
+    assert lines[4].endswith("\tunknown")
+    assert lines[7].endswith("\t1 unknown")
+    rows = [[float(value) for value in line.split("\t")[1:3]] for line in lines[1:8]]
+    assert [sum(column) for column in zip(*rows[:-1], strict=True)] == pytest.approx(rows[-1], abs=1e-3)
+    assert "100%" in captured.err  # progress to the end
+    assert "7/7" in captured.err or "8/8" in captured.err
+    assert main(["score", model, "text.txt", "--direction", "forward", "--quiet", "--json"]) == 0
+    captured = capsys.readouterr()
+    first, blank, last = map(json.loads, captured.out.splitlines())
+    assert captured.err == ""
+    assert first["forward"] == pytest.approx(rows[-1][0], abs=1e-3)
+    assert (first["backward"], first["unknown"], blank["words"], blank["forward"]) == (None, 1, [], 0)
+    assert last["end"]["word"] == "</S>"
+
+
+def test_evaluate_shows_progress_to_the_last_word(trained, capsys, monkeypatch):
+    monkeypatch.chdir(trained)
+    assert main(["evaluate", "LMrun/model", "text.txt", "--tokenised", "--context", "sentence"]) == 0
+    captured = capsys.readouterr()
+    words = int(captured.out.split("words: ")[1].split()[0])
+    assert f"{words}/{words}" in captured.err
+    assert main(["evaluate", "LMrun/model", "text.txt", "--tokenised", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_predict_takes_a_direction_and_leaves_punctuation_out(trained, capsys):
+    model = str(trained / "LMrun" / "model")
+    columns = {}
+    for direction in ("forward", "backward", "both"):
+        assert main(["predict", model, "The bank of the ___ .", "--direction", direction, "-k", "1"]) == 0
+        columns[direction] = [part.split()[0] for part in capsys.readouterr().out.strip().split("\t")[2:]]
+    assert columns == {"forward": ["forward"], "backward": ["backward"], "both": ["forward", "backward"]}
+    words = {}
+    for more in [], ["--punctuation"]:
+        assert main(["predict", model, "The bank of the ___ .", "-k", "500", "--json", *more]) == 0
+        words[len(more)] = {guess["word"] for guess in json.loads(capsys.readouterr().out)}
+    assert {"."} <= words[1] - words[0]
+
+
 TRAINING_ERRORS = {
     "no text": (["prepare", "nothing.txt", "-o", "out"], "nothing.txt"),
     "empty text": (["prepare", "empty.txt", "-o", "out"], "empty"),

@@ -14,8 +14,10 @@ from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.marked import read_gap
+from pyelmo.text.tokens import split_words
 from pyelmo.text.vocabulary import Vocabulary
-from pyelmo.training import evaluate
+from pyelmo.training import scoring
 
 WORDS = Vocabulary(("<S>", "</S>", "<UNK>", "The", "bank", "of", "the", "river", "."))
 
@@ -30,13 +32,27 @@ def model() -> Embedder:
 def test_a_gap_is_filled_from_text_or_from_words(model):
     guesses = model.predict("The bank of the ___.", count=3)
     assert guesses == model.predict(["The", "bank", "of", "the", "___", "."], count=3)
-    assert guesses == evaluate.predict(model.pretrained, ["The", "bank", "of", "the"], ["."], count=3)
+    plain = scoring.predict(model.pretrained, ["The", "bank", "of", "the"], ["."], count=3)
+    assert [guess.word for guess in guesses] == [guess.word for guess in plain]
+    assert guesses == model.predict("The bank of the ______.", count=3)  # people draw gaps of any length
 
 
 @pytest.mark.parametrize("sentence", ["no gap", "___ and ___", ["no", "gap"], []])
 def test_a_sentence_needs_exactly_one_gap(model, sentence):
     with pytest.raises(InputError, match=r"\d gaps; write exactly one, as ___"):
         model.predict(sentence)
+
+
+def test_a_gap_inside_a_word_is_refused(model):
+    with pytest.raises(InputError, match="the gap is a part of 'www.example.com/___x'"):
+        model.predict("See www.example.com/___x .")
+
+
+def test_both_sides_of_a_gap_are_split_together():
+    pytest.importorskip("kiwipiepy")
+    before, after = read_gap("그는 ___를 마셨다.", "ko-morph")
+    assert (before, after) == (["그", "는"], ["를", "마시", "었", "다", "."])
+    assert split_words("를 마셨다.", "ko-morph")[0] != "를"  # what the second half alone would give
 
 
 def test_a_number_of_guesses_below_one_is_refused(model):
@@ -48,7 +64,7 @@ def test_each_word_has_a_score(model):
     scores = model.score("The bank, the ocean.")
     assert [score.word for score in scores] == ["The", "bank", ",", "the", "ocean", "."]
     assert [score.known for score in scores] == [True, True, False, True, False, True]
-    assert model.score([]) == []
+    assert (len(model.score([])), model.score([]).forward) == (0, 0)
 
 
 def test_documents_are_text_or_sentences(model):

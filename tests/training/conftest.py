@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
 from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.training.loop import pretrain
 from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
 
 TEXT = Path(__file__).parents[1] / "banks.txt"
@@ -33,3 +36,11 @@ def recipe(model: ModelConfig = SMALL, **training: object) -> PretrainRecipe:
     if {"epochs", "minutes"} & training.keys():
         del settings["words"]
     return PretrainRecipe(model=model, training=TrainingConfig(**{**settings, **training}))
+
+
+@pytest.fixture(scope="session")
+def model(corpus, tmp_path_factory) -> Pretrained:
+    """A language model of 100 words after a short training."""
+    folder = tmp_path_factory.mktemp("model") / "run"
+    pretrain(corpus, folder, recipe(words=12_000))
+    return pyelmo.load(folder / "model").pretrained

@@ -1,4 +1,4 @@
-"""Perplexity, scores and guesses agree with each other and with the definition."""
+"""Perplexity and scores agree with each other and with the definition."""
 
 from __future__ import annotations
 
@@ -14,19 +14,12 @@ import pyelmo
 from pyelmo.config import WordConfig
 from pyelmo.errors import InputError
 from pyelmo.formats.trim import trim
-from pyelmo.training.evaluate import perplexity, predict, score
-from pyelmo.training.loop import pretrain
+from pyelmo.training.evaluate import perplexity
+from pyelmo.training.scoring import score
 
-from .conftest import SMALL, TEXT, recipe
+from .conftest import SMALL, TEXT
 
 SENTENCES = [line.split() for line in TEXT.read_text().splitlines()[:40]]
-
-
-@pytest.fixture(scope="module")
-def model(corpus, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run") / "run"
-    pretrain(corpus, folder, recipe(words=12_000))
-    return pyelmo.load(folder / "model").pretrained
 
 
 @pytest.mark.parametrize("context", ["sentence", "document"])
@@ -55,32 +48,20 @@ def test_a_sentence_s_perplexity_is_the_definition(model):
     assert result.backward == pytest.approx(math.exp(-sum(behind) / len(behind)), rel=1e-4)
     scores = next(score(model, [sentence]))
     assert [s.word for s in scores] == sentence
-    assert [s.forward for s in scores] == pytest.approx(ahead[:-1], abs=1e-4)
-    assert [s.backward for s in scores] == pytest.approx(behind[1:], abs=1e-4)
+    share = [0.0 if s.known else math.log(len(vocab)) for s in scores]  # of an unknown word in <UNK>
+    assert [s.forward + part for s, part in zip(scores, share, strict=True)] == pytest.approx(ahead[:-1], abs=1e-4)
+    assert [s.backward + part for s, part in zip(scores, share, strict=True)] == pytest.approx(behind[1:], abs=1e-4)
+    assert (scores.end.forward, scores.end.backward) == pytest.approx((ahead[-1], behind[0]), abs=1e-4)
+    assert scores.forward == pytest.approx(sum(ahead) - sum(share), rel=1e-5)
+    assert scores.backward == pytest.approx(sum(behind) - sum(share), rel=1e-5)
 
 
-def test_a_very_long_sentence_is_scored_whole(model):
-    sentence = [word for sentence in SENTENCES * 3 for word in sentence]  # longer than what runs at once
-    scores = next(score(model, [sentence]))
-    assert [s.word for s in scores] == sentence
-    halves = perplexity(model, [[sentence]], context="sentence")
-    ahead = sum(s.forward for s in scores)
-    assert ahead == pytest.approx(-math.log(halves.forward) * halves.words, rel=0.01)  # all but the end token
-
-
-def test_unknown_words_are_counted(model):
-    result = perplexity(model, [[["The", "bank", "zyzzyva", "."]]])
-    assert result.unknown == 1
-    assert [s.known for s in next(score(model, [["bank", "zyzzyva"]]))] == [True, False]
-
-
-def test_a_guess_s_directions_are_the_scores_of_that_word(model):
-    guesses = predict(model, ["The", "bank", "of", "the"], ["."], count=5)
-    assert [g.probability for g in guesses] == sorted((g.probability for g in guesses), reverse=True)
-    filled = next(score(model, [["The", "bank", "of", "the", guesses[0].word, "."]]))[4]
-    assert guesses[0].forward == pytest.approx(filled.forward, abs=1e-4)
-    assert guesses[0].backward == pytest.approx(filled.backward, abs=1e-4)
-    assert not {"<S>", "</S>", "<UNK>"} & {g.word for g in guesses}
+def test_progress_reaches_every_prediction(model):
+    for context in ("document", "sentence"):
+        parts: list[int] = []
+        result = perplexity(model, [SENTENCES[:7], SENTENCES[7:]], context=context, batch_size=4, advance=parts.append)
+        assert sum(parts) == result.words
+        assert len(parts) > 1 or context == "document"
 
 
 def test_a_trimmed_model_scores_as_the_whole_one_does_among_the_words_kept(model):
@@ -125,4 +106,3 @@ def test_no_text_and_no_softmax_are_one_clear_error(model, clip_model):
         perplexity(pyelmo.load(clip_model).pretrained, [SENTENCES])
     with pytest.raises(InputError, match="--vocab"):
         next(score(pyelmo.load(GOLDEN / "bilm-tf-training" / "bilm_chars_skip" / "model.ckpt-180").pretrained, [["a"]]))
-    assert next(score(model, [[]])) == []

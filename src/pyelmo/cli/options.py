@@ -170,6 +170,14 @@ def add_count(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def add_direction(parser: argparse.ArgumentParser, *, default: str | None = None, otherwise: str = "") -> None:
+    parser.add_argument(
+        "--direction", choices=("forward", "backward", "both"), default=default,
+        help="what predicts a word: forward (the words before it), backward (those after it) or both "
+        f"(default: {default or otherwise})",
+    )  # fmt: skip
+
+
 def add_force(parser: argparse.ArgumentParser, text: str = "replace the output if it exists") -> None:
     parser.add_argument("--force", action="store_true", help=text)
 

@@ -1,12 +1,12 @@
-"""Evaluation of a language model on text: perplexity, the score of each word, and guesses for a gap.
+"""Evaluation of a language model on text: perplexity, with the full softmax.
 
-All use the full softmax. B rows, T time steps, N directions, P vector, V words, U distinct words, M predictions.
+B rows, T time steps, N directions, P vector, V words, U distinct words, M predictions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,41 +46,28 @@ class Perplexity:
         return self.forward if self.backward is None else math.sqrt(self.forward * self.backward)
 
 
-@dataclass(frozen=True)
-class WordScore:
-    """The natural log probability of a word given the words before it, and given those after it."""
-
-    word: str
-    forward: float
-    backward: float | None
-    known: bool
-
-
-@dataclass(frozen=True)
-class Guess:
-    """A word for a gap: its combined probability, and its log probability in each direction."""
-
-    word: str
-    probability: float
-    forward: float
-    backward: float | None
-
-
 def perplexity(
-    model: Pretrained, documents: Iterable[Document], *, context: Context = "document", batch_size: int = 32
+    model: Pretrained,
+    documents: Iterable[Document],
+    *,
+    context: Context = "document",
+    batch_size: int = 32,
+    advance: Callable[[int], None] | None = None,
 ) -> Perplexity:
     """Return the perplexity of each direction over documents; the batch size does not change it.
 
     With `context="document"`, the LSTM state is carried from sentence to sentence of a document; with "sentence", each
-    sentence starts from a zero state.
+    sentence starts from a zero state. `advance` is called with the number of predictions of each part computed.
     """
-    vocab, _ = _vocabulary_and_softmax(model)
+    vocab, _ = vocabulary_and_softmax(model)
     sums, words, unknown = np.zeros(model.bilm.config.directions), 0, 0
     for group in _groups(documents):
         texts = group if context == "document" else [[sentence] for document in group for sentence in document]
         for losses, targets in _losses(model, texts, batch_size):
             sums += losses.double().sum(1).cpu().numpy()
             words += targets.shape[1]
+            if advance is not None:
+                advance(targets.shape[1])
             unknown += int((targets[0] == vocab.ids[vocab.unknown]).sum())
     if words == 0:
         raise InputError("there is no text to evaluate: the input has no words")
@@ -88,55 +75,8 @@ def perplexity(
     return Perplexity(float(means[0]), float(means[1]) if len(means) > 1 else None, words, unknown)
 
 
-def score(model: Pretrained, sentences: Iterable[Sequence[str]]) -> Iterator[list[WordScore]]:
-    """Yield the scores of the words of each sentence; each sentence starts from a zero state."""
-    vocab, _ = _vocabulary_and_softmax(model)
-    for sentence in sentences:
-        words = list(sentence)
-        if not words:
-            yield []
-            continue
-        # A long sentence is computed in several parts.
-        losses = torch.cat([part for part, _ in _losses(model, [[words]], 1)], 1)  # (N, M)
-        forward = -losses[0, :-1]  # without the last prediction, the boundary token
-        backward = -losses[1, :-1].flip(0) if len(losses) > 1 else None
-        yield [
-            WordScore(word, float(forward[i]), None if backward is None else float(backward[i]), word in vocab)
-            for i, word in enumerate(words)
-        ]
-
-
-def predict(model: Pretrained, before: Sequence[str], after: Sequence[str], *, count: int = 10) -> list[Guess]:
-    """Return the `count` most probable words between `before` and `after`.
-
-    The forward direction reads the words before the gap, the backward direction those after it. Their probabilities
-    are multiplied and normalised again.
-    """
-    vocab, softmax = _vocabulary_and_softmax(model)
-    sides = [[vocab.begin, *before], [vocab.end, *reversed(after)]][: model.bilm.config.directions]
-    scores = []
-    with torch.inference_mode():
-        for direction, words in enumerate(sides):
-            tokens = _encode(model, words)
-            outputs, _ = model.bilm.lstm(tokens[None, None].expand(model.bilm.config.directions, -1, -1, -1))
-            scores.append(softmax(outputs[-1][direction, :, -1])[0].cpu())
-    combined = torch.stack(scores).sum(0)
-    special = [vocab.ids[token] for token in (vocab.begin, vocab.end, vocab.unknown)]
-    combined[special] = -math.inf
-    probabilities = combined.softmax(0)
-    best = probabilities.topk(min(count, len(vocab) - len(special))).indices.tolist()
-    return [
-        Guess(
-            vocab.words[i],
-            float(probabilities[i]),
-            float(scores[0][i]),
-            float(scores[1][i]) if len(scores) > 1 else None,
-        )
-        for i in best
-    ]
-
-
-def _vocabulary_and_softmax(model: Pretrained) -> tuple[Vocabulary, Softmax | AdaptiveSoftmax]:
+def vocabulary_and_softmax(model: Pretrained) -> tuple[Vocabulary, Softmax | AdaptiveSoftmax]:
+    """Return what predicts words, or raise an error that says what the model lacks."""
     vocab, softmax = model.lexicon.vocab, model.bilm.softmax
     if softmax is None:
         raise InputError(f"{model.source}: has no softmax, so it cannot predict words. Train one with elmo finetune.")
@@ -176,7 +116,7 @@ def _losses(model: Pretrained, documents: list[Document], batch_size: int) -> It
     As in training, the input [begin, words] predicts [words, end]; backwards, [end, reversed words] predicts [reversed
     words, begin].
     """
-    vocab, softmax = _vocabulary_and_softmax(model)
+    vocab, softmax = vocabulary_and_softmax(model)
     lstm = model.bilm.lstm
     distinct: dict[str, int] = {}
     sequences = [_sequences(document, vocab, distinct, model.bilm.config.directions) for document in documents]

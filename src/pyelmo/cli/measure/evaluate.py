@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pyelmo.cli import options
+
+if TYPE_CHECKING:
+    from pyelmo.cli.progress import WordProgress
 
 HELP = "Measure the perplexity of a text with the full softmax: forward, backward and average."
 EXAMPLE = "elmo evaluate en text.txt --json"
@@ -29,10 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how far the LSTM state is carried: through a document, or only through a sentence (default: document)",
     )  # fmt: skip
     options.add_batch_size(parser, "documents (or sentences, see --context)", default=32)
+    options.add_quiet(parser)
     options.add_json(parser)
 
 
-def documents(args: argparse.Namespace, language: str) -> Iterator[list[list[str]]]:
+def documents(args: argparse.Namespace, language: str, progress: WordProgress) -> Iterator[list[list[str]]]:
     """Yield each document as a list of tokenised sentences."""
     from pyelmo.text.rows import read_paragraphs
     from pyelmo.text.tokens import split_sentences, split_words
@@ -43,20 +47,29 @@ def documents(args: argparse.Namespace, language: str) -> Iterator[list[list[str
             if document:
                 yield document
             document = []
-        elif args.tokenised:
-            document.append(line.split())
+            progress.read(0)
+            continue
+        if args.tokenised:
+            sentences = [line.split()]
         else:
-            document += [split_words(sentence, language) for sentence in split_sentences(line, language)]
+            sentences = [split_words(sentence, language) for sentence in split_sentences(line, language)]
+        progress.read(sum(len(sentence) + 1 for sentence in sentences))  # with their ends
+        document += sentences
+    progress.read_all()
     if document:
         yield document
 
 
 def run(args: argparse.Namespace) -> None:
-    from tqdm import tqdm
+    from pyelmo.cli.progress import word_progress
+    from pyelmo.embed.files.inputs import count
+    from pyelmo.text.rows import read_paragraphs
 
     embedder = options.load_embedder(args)
-    with tqdm(documents(args, embedder.language), unit=" documents", file=sys.stderr, disable=args.json) as bar:
-        result = embedder.perplexity(bar, context=args.context, batch_size=args.batch_size)
+    lines = count(read_paragraphs(args.text, options.reading_options(args), tokenised=args.tokenised), [args.text])
+    with word_progress(lines, quiet=args.quiet) as progress:
+        texts = documents(args, embedder.language, progress)
+        result = embedder.perplexity(texts, context=args.context, batch_size=args.batch_size, advance=progress.done)
     facts = {
         "forward": result.forward,
         "backward": result.backward,

@@ -8,7 +8,7 @@ import json
 from pyelmo.cli import options
 
 HELP = "Predict the most probable words for the gap ___ in a sentence."
-EXAMPLE = 'elmo predict en "The bank of the ___ ." -k 3'
+EXAMPLE = 'elmo predict en "The fish was jumping out of the ___." -k 3'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +16,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sentence", metavar="SENTENCE", help="sentence with one gap, written ___")
     options.add_model_files(parser)
     options.add_count(parser, "words")
+    options.add_direction(parser, otherwise="both; forward if nothing follows the gap")
+    parser.add_argument(
+        "--punctuation", action="store_true", help="also print punctuation marks, which are left out by default"
+    )
     options.add_language(parser)
     options.add_device(parser)
     options.add_json(parser)
@@ -24,10 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     options.check_at_least("-k", args.count, 1)
     embedder = options.load_embedder(args)
-    guesses = embedder.predict(args.sentence, count=args.count)
+    guesses = embedder.predict(args.sentence, count=args.count, direction=args.direction, punctuation=args.punctuation)
     if args.json:
         print(json.dumps([vars(guess) for guess in guesses], indent=1, ensure_ascii=False))
         return
     for guess in guesses:
-        backward = "" if guess.backward is None else f"\tbackward {guess.backward:.2f}"
-        print(f"{guess.probability:.4f}\t{guess.word}\tforward {guess.forward:.2f}{backward}")
+        scores = {"forward": guess.forward, "backward": guess.backward}
+        columns = [f"{name} {value:.2f}" for name, value in scores.items() if value is not None]
+        print("\t".join([f"{guess.probability:.4f}", guess.word, *columns]))

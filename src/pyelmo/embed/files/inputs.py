@@ -88,7 +88,7 @@ def documents_to_sentences(rows: Iterable[TextRow], language: str) -> Iterator[T
                 yield TextRow(sentence, None, (number, *row.kept))
 
 
-def count(rows: Iterable[TextRow], inputs: Sequence[str]) -> int | None:
+def count(rows: Iterable[object], inputs: Sequence[str]) -> int | None:
     """Return the number of rows, which are read to their end, or None if one of the inputs is a stream."""
     return sum(1 for _ in rows) if all(Path(path).is_file() for path in inputs) else None
 

@@ -1,0 +1,267 @@
+"""A language model's view of single words: the score of each word of a sentence, and guesses for a gap.
+
+    sentences --> top layer of each token (an engine, or the plain `top_layers`) --> full softmax --> scores, guesses
+
+The forward half of a position predicts the next word, the backward half the word before. Each sentence starts from a
+zero state, so its scores depend on no other sentence.
+
+T words of a sentence, N directions, P vector of one direction, M positions, V words of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyelmo.arrays import Float32Array
+from pyelmo.errors import InputError
+from pyelmo.formats.pretrained import Pretrained
+from pyelmo.model.bilm import Batch, pad_rows
+from pyelmo.training.evaluate import vocabulary_and_softmax
+
+Direction = Literal["forward", "backward", "both"]
+DIRECTIONS = ("forward", "backward", "both")
+# Tokenised sentences -> the top layer of each with its boundary tokens, (T + 2, N * P).
+TopLayers = Callable[[Iterable[list[str]]], Iterator[Float32Array]]
+
+POSITIONS = 4096  # positions whose scores are computed together
+# The product of both directions counts the probability of the word itself, p(w), twice. So it is divided by p(w) to
+# this power, chosen on held-out text (docs/log.md).
+PRIOR_POWER = 0.7
+# p(w) from the rank r of the word in the vocabulary, which is ordered by falling frequency: the law of Zipf and
+# Mandelbrot, 1 / (r + 2.7). It needs no counts, and on held-out text it does as well as counts.
+RANK_SHIFT = 2.7
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """The natural log probability of a word given the words before it, and given those after it.
+
+    Of an out-of-vocabulary word (`known` is false) it is an equal share of the probability of `<UNK>`, as if there were
+    as many such words as words in the vocabulary. A direction that was not asked for is None.
+    """
+
+    word: str
+    forward: float | None
+    backward: float | None
+    known: bool
+
+
+@dataclass(frozen=True)
+class SentenceScore(Sequence[WordScore]):
+    """The scores of the words of a sentence, as a sequence, with that of its end and their sums.
+
+    `end` is the score of the boundary token after the last word (forward) and before the first one (backward). The sums
+    `forward` and `backward` include it: they are the log probability of the whole sentence. A sentence without words
+    has no end, and its sums are 0.
+    """
+
+    words: tuple[WordScore, ...]
+    end: WordScore | None
+    forward: float | None
+    backward: float | None
+
+    @property
+    def unknown(self) -> int:
+        """The number of out-of-vocabulary words."""
+        return sum(not word.known for word in self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @overload
+    def __getitem__(self, index: int) -> WordScore: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[WordScore]: ...
+    def __getitem__(self, index: int | slice) -> WordScore | Sequence[WordScore]:
+        return self.words[index]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A word for a gap: its share of the probability of all candidates, and its log probability in each direction."""
+
+    word: str
+    probability: float
+    forward: float | None
+    backward: float | None
+
+
+def score(
+    model: Pretrained,
+    sentences: Iterable[Sequence[str]],
+    *,
+    direction: Direction = "both",
+    layers: TopLayers | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> Iterator[SentenceScore]:
+    """Yield the scores of each sentence.
+
+    `layers` computes the top layers (default: `top_layers`). `advance` is called with the number of words of each part
+    computed.
+    """
+    vocabulary_and_softmax(model)  # fails before anything is read
+    directions = _directions(model, direction)
+    first, second = itertools.tee(map(list, sentences))
+    group: list[tuple[list[str], Float32Array]] = []
+    size = 0
+    for words, top in zip(first, (layers or functools.partial(top_layers, model))(second), strict=True):
+        group.append((words, top))
+        size += len(words)
+        if size >= POSITIONS:
+            yield from _score_group(model, group, directions, advance)
+            group, size = [], 0
+    yield from _score_group(model, group, directions, advance)
+
+
+def predict(
+    model: Pretrained,
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    count: int = 10,
+    direction: Direction | None = None,
+    punctuation: bool = False,
+    layers: TopLayers | None = None,
+) -> list[Guess]:
+    """Return the `count` likeliest words between `before` and `after`.
+
+    The forward direction reads the words before the gap, the backward direction those after it:
+
+        log p(w) = log p_forward(w) + log p_backward(w) - PRIOR_POWER * log p_prior(w) + constant
+
+    Without a `direction`, both are used, but only the forward one if nothing follows: a text that breaks off is not
+    the end of a sentence. (A gap at the begin is the begin of a sentence.) Punctuation is no candidate unless asked
+    for.
+    """
+    vocab, softmax = vocabulary_and_softmax(model)
+    if direction is None:
+        direction = "both" if after else "forward"
+    directions = _directions(model, direction)
+    left, right = (layers or functools.partial(top_layers, model))([list(before), list(after)])
+    size = model.bilm.config.lstm.dim
+    context = {"forward": left[-2, :size], "backward": right[1, -size:]}  # of the words beside the gap
+    vectors = torch.from_numpy(np.stack([context[name] for name in directions]))
+    with torch.inference_mode():
+        rows = softmax(pad_rows(vectors).to(_device(model)))[: len(directions)].float().cpu()  # (N, V)
+    scores = dict(zip(directions, rows, strict=True))
+    combined = rows.sum(0) - (len(rows) - 1) * PRIOR_POWER * log_prior(len(vocab))
+    special = {vocab.begin, vocab.end, vocab.unknown}
+    left_out = [i for i, word in enumerate(vocab) if word in special or not (punctuation or _is_word(word))]
+    combined[left_out] = -math.inf
+    probabilities = combined.softmax(0)
+    best = probabilities.topk(min(count, len(vocab) - len(left_out))).indices.tolist()
+    return [
+        Guess(
+            vocab.words[i],
+            float(probabilities[i]),
+            float(scores["forward"][i]) if "forward" in scores else None,
+            float(scores["backward"][i]) if "backward" in scores else None,
+        )
+        for i in best
+    ]
+
+
+def log_prior(words: int) -> Tensor:  # -> (V,)
+    """Return the log probability of each word of a vocabulary without its context, by its rank."""
+    ranks = 1 + torch.arange(words)
+    return torch.log_softmax(-torch.log(ranks + RANK_SHIFT), 0)
+
+
+def top_layers(model: Pretrained, sentences: Iterable[list[str]]) -> Iterator[Float32Array]:
+    """Yield the top layer of each sentence with its boundary tokens (T + 2, N * P), by torch, one by one.
+
+    This is the plain reference of the engines.
+    """
+    for words in sentences:
+        distinct, index, lengths = model.lexicon.batch([words])
+        ids = model.lexicon.encode(distinct)
+        batch = Batch(
+            None if ids.chars is None else torch.from_numpy(ids.chars),
+            None if ids.words is None else torch.from_numpy(ids.words),
+            torch.from_numpy(index),
+            torch.ones(1, int(lengths[0]), dtype=torch.bool),
+        )
+        with torch.inference_mode():
+            yield model.bilm(batch.to(_device(model))).values[-1, 0].cpu().numpy()
+
+
+def _directions(model: Pretrained, direction: Direction) -> tuple[str, ...]:
+    """Return the directions to compute, of those that the model has."""
+    if direction not in DIRECTIONS:
+        raise InputError(f"direction {direction!r} is unknown. Use one of {', '.join(DIRECTIONS)}.")
+    if not model.config.bidirectional:
+        if direction == "backward":
+            raise InputError(f"{model.source}: reads only forwards. Use the direction forward.")
+        return ("forward",)
+    return ("forward", "backward") if direction == "both" else (direction,)
+
+
+def _device(model: Pretrained) -> torch.device:
+    return next(model.bilm.parameters()).device
+
+
+def _is_word(word: str) -> bool:
+    return any(map(str.isalnum, word))
+
+
+def _score_group(
+    model: Pretrained,
+    group: list[tuple[list[str], Float32Array]],
+    directions: tuple[str, ...],
+    advance: Callable[[int], None] | None,
+) -> Iterator[SentenceScore]:
+    """Yield the scores of sentences whose softmax is computed together."""
+    vocab, _ = vocabulary_and_softmax(model)
+    size = model.config.lstm.dim
+    sentences = [words for words, _ in group if words]
+    tops = [top for words, top in group if words]
+    scores: dict[str, Iterator[float]] = {}
+    if "forward" in directions:
+        targets = [word for words in sentences for word in (*words, vocab.end)]
+        scores["forward"] = _log_probabilities(model, [top[:-1, :size] for top in tops], targets)
+    if "backward" in directions:  # the boundary token last, as in the forward direction
+        targets = [word for words in sentences for word in (*words, vocab.begin)]
+        vectors = [np.roll(top[1:, -size:], -1, axis=0) for top in tops]
+        scores["backward"] = _log_probabilities(model, vectors, targets)
+    if advance is not None:
+        advance(sum(map(len, sentences)))
+    for words, _ in group:
+        marked = [*words, vocab.end] if words else []
+        ahead, behind = (
+            list(itertools.islice(scores[name], len(marked))) if name in scores else None
+            for name in ("forward", "backward")
+        )
+        items = [
+            WordScore(word, ahead[i] if ahead else None, behind[i] if behind else None, word in vocab)
+            for i, word in enumerate(marked)
+        ]
+        yield SentenceScore(
+            tuple(items[:-1]),
+            items[-1] if items else None,
+            None if ahead is None else math.fsum(ahead),
+            None if behind is None else math.fsum(behind),
+        )
+
+
+def _log_probabilities(model: Pretrained, vectors: list[Float32Array], words: list[str]) -> Iterator[float]:
+    """Return the log probability of each word, predicted by the vector at its position."""
+    if not words:
+        return iter(())
+    vocab, softmax = vocabulary_and_softmax(model)
+    # With rows of zeros: the reason is at ROWS.
+    inputs = pad_rows(torch.from_numpy(np.concatenate(vectors))).to(_device(model))  # (M, P)
+    ids = vocab.encode(words)
+    targets = torch.nn.functional.pad(torch.from_numpy(ids).long(), (0, len(inputs) - len(ids)))
+    with torch.inference_mode():
+        values = -softmax.nll(inputs, targets.to(inputs.device))[: len(ids)].double().cpu().numpy()
+    share = math.log(len(vocab))  # the reason is at WordScore
+    return iter((values - share * (ids == vocab.ids[vocab.unknown])).tolist())
