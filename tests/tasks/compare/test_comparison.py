@@ -75,6 +75,28 @@ def test_the_bootstrap_of_known_cases():
     assert paired_bootstrap(counts, better, SPAN_F1, resamples=2000) == found
 
 
+def test_the_bootstrap_draws_seeds_as_well_as_examples():
+    """All examples of a seed are right or wrong, so that the examples alone have no variance at all."""
+    right, wrong = np.ones((50, 3)), np.tile([0.0, 1.0, 1.0], (50, 1))
+    first, second = np.stack([wrong, wrong, right]), np.stack([wrong, right, right])
+    drawn = paired_bootstrap(first, second, SPAN_F1, resamples=4000)
+    # The mean of three draws with chance 1/3 is not below that of three with chance 2/3.
+    first_draws, second_draws = [8 / 27, 12 / 27, 6 / 27, 1 / 27], [1 / 27, 6 / 27, 12 / 27, 8 / 27]
+    p = sum(a * b for n, a in enumerate(first_draws) for m, b in enumerate(second_draws) if m <= n)
+    assert drawn.p == pytest.approx(p, abs=0.03)
+    assert (drawn.low, drawn.high) == (pytest.approx(-100 / 3), 100)
+
+
+def test_the_bootstrap_draws_units_as_a_whole():
+    """Of two articles with 50 questions each, one is answered: half of the resamples have it once."""
+    right, wrong = np.ones((50, 3)), np.tile([0.0, 1.0, 1.0], (50, 1))
+    first, second = np.concatenate([wrong, wrong])[None], np.concatenate([right, wrong])[None]
+    assert paired_bootstrap(first, second, SPAN_F1, resamples=2000).low > 35
+    by_article = paired_bootstrap(first, second, SPAN_F1, units=np.repeat([0, 1], 50), resamples=2000)
+    assert by_article.p == pytest.approx(0.25, abs=0.04)
+    assert (by_article.low, by_article.high) == (0, 100)
+
+
 def test_old_seeds_with_a_third_count_are_compared_with_new_ones(tmp_path):
     run = make_run(tmp_path / "run", [[[1, 1, 1], [0, 1, 1]], [[1, 1, 1], [1, 1, 1]]])
     facts = json.loads((run / "run.json").read_text()) | {"task": "sentiment"}
