@@ -95,6 +95,11 @@ def files(tmp_path, monkeypatch):
     for number, name in enumerate(("train", "dev", "test")):
         Path(f"{name}.conll").write_text(task_support.sentences(6, number), "utf-8")
         Path(f"{name}.jsonl").write_text(task_support.PAIRS, "utf-8")
+    for name in ("", "-dev"):
+        Path(f"reviews{name}.csv").write_text("body,stars\nA lovely film.,5\nDull.,1\n", "utf-8")
+        entities = '{"tokens": ["Ann", "ran"], "tags": ["B-PER", "O"]}\n'
+        Path(f"entities{name}.jsonl").write_text(entities * 2, "utf-8")
+        Path(f"treebank{name}.conllu").write_text(("1\tAnn\t_\tPROPN" + "\t_" * 6 + "\n\n") * 2, "utf-8")
     Path("glove.txt").write_text("lives 0.1 0.2\nin 0.3 0.1\n", "utf-8")
     Path("novel.txt").write_text("Ann ran. She sat.\n", "utf-8")
     write_litbank()

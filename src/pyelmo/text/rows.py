@@ -272,7 +272,9 @@ def _rows_of(records: Records, options: ReadOptions) -> Iterator[TextRow]:
 
 def _missing_column(where: str, column: str, columns: Iterable[str]) -> InputError:
     known = ", ".join(map(str, columns)) or "none"
-    return InputError(f"{where}: no column {column!r} (columns: {known}). Choose with --column (column=) and --keep.")
+    return InputError(
+        f"{where}: no column {column!r} (columns: {known}). Choose with --column (column=), and with --keep or --label."
+    )
 
 
 def _row(value: Any, kept: tuple[Any, ...], where: str) -> TextRow:

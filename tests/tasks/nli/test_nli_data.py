@@ -97,7 +97,7 @@ def test_text_that_is_already_split_is_left_as_it_is_and_may_be_empty(tmp_path):
             "one\ttwo\nA\tB\n",
             r"line 2: no field 'sentence1' or .* \(fields: one, two\)\. Choose the format with --set data.format",
         ),
-        ("csv", "a,b\n" + '"' + "x" * 200_000, "pairs, line 2: not a CSV table"),
+        ("csv", "a,b\n" + '"' + "x" * 5_000_000, "pairs, line 2: not a CSV table"),
     ],
 )
 def test_a_malformed_file_is_one_clear_error(tmp_path, form, text, message):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from pyelmo.cli import options
 from pyelmo.cli.messages import resumable, say, say_nothing
 from pyelmo.cli.tasks.evaluate import summary
+from pyelmo.tasks.harness.formats import FORMATS
 
 HELP = "Train the network of a task; the same command again resumes an interrupted run."
 EXAMPLE = "elmo task train ner --data train.conll dev.conll --encoder en -o run --seeds 1 --set training.epochs=2"
@@ -16,6 +18,7 @@ _SETTINGS = {
     "elmo": "elmo.where", "layers": "elmo.layers", "penalty": "elmo.penalty", "dropout": "elmo.dropout",
     "tune_encoder": "elmo.tune", "tune_vectors": "words.tune",
 }  # fmt: skip
+_COLUMNS = ("column", "label", "encoding")  # options that change settings of the data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fraction", type=float, default=1.0, metavar="F", help="fraction of the training set to use (default: 1)"
     )
+    parser.add_argument(
+        "--column", metavar="NAME",
+        help="column with the text in tables (default: text for sentiment, tokens for ner)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--label", metavar="NAME",
+        help="column with the label in tables, or key in CoNLL-U (default: label for sentiment; tags or NER for ner)",
+    )  # fmt: skip
+    options.add_encoding(parser)
     options.add_recipe(parser, "ner, srl, sentiment, ...", default=None, otherwise="the task's own")
     parser.add_argument(
         "--cache", metavar="DIR", help="folder for the vectors of the frozen encoder (default: cache beside RUN)"
@@ -72,6 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_threads(parser, otherwise="1 to train, all cores to embed")
     options.add_force(parser, "delete the run in RUN and start again")
     options.add_quiet(parser)
+    for task, formats in FORMATS.items():
+        lines = (f"{name}: {text}" for name, text in formats.items())
+        parser.add_argument_group(
+            f"formats of {task} (--set data.format=...; the first is the usual one)", "; ".join(lines)
+        )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -91,7 +108,8 @@ def run(args: argparse.Namespace) -> None:
         torch.set_num_threads(args.threads)
     bars = not in_job and not args.quiet  # the output of a job goes to a log file
     values = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
-    changes = [f"{name}={str(value).lower()}" for name, value in values.items()] + args.set
+    changes = [f"{name}={str(value).lower()}" for name, value in values.items()]
+    changes += [*_columns(args), *args.set]
     recipe = read_settings(find_task(args.task).recipe, args.recipe or args.task, changes, group="task")
     settings = RunSettings(
         task=args.task, data=args.data, recipe=recipe, encoder=None if args.encoder == "none" else args.encoder,
@@ -112,6 +130,21 @@ def run(args: argparse.Namespace) -> None:
     print(f"{args.output}: {scored} {summary(args.task, [main_score(result[scored]) for result in results])}")
 
 
+def _columns(args: argparse.Namespace) -> list[str]:
+    """Return the changes by --column, --label and --encoding; columns have names in tables, else numbers."""
+    changes = []
+    for option in _COLUMNS:
+        value = getattr(args, option)
+        if value is None:
+            continue
+        names = {"column": "word", "label": "label"} if value.lstrip("-").isdecimal() else {"label": "tags"}
+        name = names.get(option, option) if args.task == "ner" else option
+        changes.append(
+            f"data.{name}={value if name in ('word', 'label') and args.task == 'ner' else json.dumps(value)}"
+        )
+    return changes
+
+
 def _result_arguments(args: argparse.Namespace) -> list[str]:
     """Return the arguments that a result depends on."""
     words = ["task", "train", args.task, "--data", *args.data, "--encoder", args.encoder]
@@ -121,6 +154,8 @@ def _result_arguments(args: argparse.Namespace) -> list[str]:
         words += [f"--{name}", str(value)] if value is not None else []
     words += [f"--{name.replace('_', '-')}" for name in ("tune_vectors", "tune_encoder") if getattr(args, name)]
     words += ["--fraction", str(args.fraction)] if args.fraction != 1 else []
+    for name in _COLUMNS:
+        words += [f"--{name}", getattr(args, name)] if getattr(args, name) is not None else []
     words += ["--recipe", args.recipe] if args.recipe else []
     words += [word for change in args.set for word in ("--set", change)]
     first, count = args.seeds

@@ -28,6 +28,7 @@ from pyelmo.encoders.base import NamedEncoder
 from pyelmo.encoders.registry import identity, model_language
 from pyelmo.errors import InputError
 from pyelmo.files import locked, sha256, write_text
+from pyelmo.tasks.harness.formats import format_by_name
 from pyelmo.tasks.harness.metrics import Score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.run_folder import RESULT, layers_picture, open_run_folder, read_run
@@ -158,7 +159,8 @@ def _decide(settings: RunSettings) -> RunSettings:
     language = None
     if settings.encoder and recipe.data.language == AUTO:
         language = model_language(encoder_source(settings.encoder))
-    recipe = replace(recipe, data=resolve_data(recipe.data, language))
+    form = format_by_name(settings.task, settings.data[0])
+    recipe = replace(recipe, data=resolve_data(recipe.data, language, form))
     if settings.vectors is None:  # new random vectors are always trained
         recipe = replace(recipe, words=replace(recipe.words, tune=True))
     return replace(settings, recipe=recipe)

@@ -93,12 +93,15 @@ class TaskRecipe:
 Data = TypeVar("Data", bound=DataSettings)
 
 
-def resolve_data(data: Data, model_language: str | None) -> Data:
-    """Replace `auto` by what an encoder decides, given the language of its model.
+def resolve_data(data: Data, model_language: str | None, format: str | None = None) -> Data:
+    """Replace `auto` by what a run decides, given the language of its encoder's model and the format of its files.
 
     Text is split as the encoder's training text was. Files of words are an exception for a model of morphemes: raw text
     is then split into words as well, and the encoder pools their morphemes.
     """
+    if format is not None and getattr(data, "format", None) == AUTO:
+        decided: Any = {"format": format}
+        data = replace(data, **decided)
     if data.language != AUTO:
         return data
     language = model_language or NO_MODEL
@@ -117,6 +120,18 @@ def same_recipe(stored: Any, recipe: TaskRecipe) -> bool:
     data = recipe.data
     decided = {name: getattr(before.data, name) for name, value in vars(data).items() if value == AUTO}
     return before == replace(recipe, data=replace(data, **decided))
+
+
+def only_for(data: Any, names: tuple[str, ...], formats: tuple[str, ...]) -> None:
+    """Raise a ConfigError if one of these settings of the data is set and the format is one that does not read it."""
+    if data.format not in (AUTO, *formats):
+        for name in names:
+            value = getattr(data, name)
+            _check(
+                value is None,
+                f"data.{name}: {value!r} is set, but only files in the format {' or '.join(formats)} have it, and the "
+                f"format is {data.format}. Leave it out, or set data.format",
+            )
 
 
 def check_positive(group: str, settings: object, *names: str) -> None:

@@ -4,6 +4,8 @@
     read_conll2003    EU NNP I-NP I-ORG            IOB1, with -DOCSTART- between documents
     read_klue         경  B-OG                     one character per line
     read_naver        송인영은 5년  PER-B DAT-B    one sentence per line
+    read_table        {"tokens": [...], "tags": [...]}    JSON Lines or Parquet
+    read_conllu_labels                             CoNLL-U, with labels in MISC or in a column of tags
 
 A malformed line raises a FormatError that names the file and the line.
 """
@@ -19,7 +21,9 @@ from pyelmo.errors import FormatError, InputError
 from pyelmo.tasks.harness.settings import CHOOSE_FORMAT
 from pyelmo.tasks.labels.columns import read_column, read_rows
 from pyelmo.tasks.labels.spans import Span, convert, letters_of, split_label, to_labels, to_spans
+from pyelmo.tasks.labels.tables import read_labelled_words
 from pyelmo.text.lines import check_published, existing, numbered_lines
+from pyelmo.text.rows import ReadOptions
 from pyelmo.text.tokens import TokenSpan, split_spans
 
 # Sentences in the published files (later releases may have a few more), so that an incomplete copy is noticed.
@@ -27,6 +31,8 @@ PUBLISHED = {
     "wnut17train.conll": 3394, "emerging.dev.conll": 1009, "emerging.test.annotated": 1287,
     "klue-ner-v1.1_dev.tsv": 5000,
 }  # fmt: skip
+_CONLLU_COLUMNS = 10
+_CONLLU_TAGS = {"upos": 3, "xpos": 4}
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,9 @@ def read_labelled(
         path: The file. An empty line or -DOCSTART- ends a sentence.
         word: The column of the words, counted from 0, or from the end if negative.
         label: The column of the labels, counted in the same way.
-        scheme: How the labels are written: bio, iob1 or bioul.
+        scheme: How the labels are written: bio, iob1 or bioul; or plain, if each is the label of one word.
         comment: Lines that begin with this text are skipped.
     """
-    letters_of(scheme)
     sentences: list[LabelledSentence] = []
     width = 0
     for rows in read_rows(path, comment):
@@ -61,8 +66,8 @@ def read_labelled(
                     "are counted from the front with --set data.word=... and --set data.label=..."
                 )
         words = [read_column(row, word, "word") for row in rows]
-        labels = [_checked_label(read_column(row, label, "label"), scheme, row.where) for row in rows]
-        sentences.append(LabelledSentence(words, convert(labels, scheme, "bio")))
+        labels = [(read_column(row, label, "label"), row.where) for row in rows]
+        sentences.append(LabelledSentence(words, _to_bio(labels, scheme)))
     check_published(path, len(sentences), PUBLISHED.get(Path(path).name), "sentences")
     return sentences
 
@@ -120,11 +125,71 @@ def read_naver(path: str | Path) -> list[LabelledSentence]:
     return sentences
 
 
+def read_table(path: str | Path, options: ReadOptions, scheme: str = "bio") -> list[LabelledSentence]:
+    """Read a table whose rows have a list of words and a list of labels, the column that the options keep."""
+    sentences = [
+        LabelledSentence(words, _to_bio([(name, where) for name in labels], scheme))
+        for where, words, labels in read_labelled_words(path, options)
+    ]
+    check_published(path, len(sentences), PUBLISHED.get(Path(path).name), "rows")
+    return sentences
+
+
+def read_conllu_labels(path: str | Path, label: str = "NER", scheme: str = "bio") -> list[LabelledSentence]:
+    """Read a CoNLL-U file with a label for each syntactic word.
+
+    Args:
+        path: The file.
+        label: upos or xpos, for the tags of words; or a key of the last column (MISC), such as NER in NER=B-PER. A word
+            without the key has the label O.
+        scheme: How the labels in MISC are written.
+    """
+    column = _CONLLU_TAGS.get(label.lower())
+    sentences: list[LabelledSentence] = []
+    is_labelled = False
+    for rows in read_rows(path, "#"):
+        words: list[str] = []
+        labels: list[tuple[str, str]] = []
+        for row in rows:
+            if len(row.columns) != _CONLLU_COLUMNS:
+                count = len(row.columns)
+                raise FormatError(f"{row.where}: {count} columns, expected {_CONLLU_COLUMNS} with tabs between")
+            if not row.columns[0].isdigit():  # 3-4 is a contraction, 8.1 an empty node
+                continue
+            words.append(read_column(row, 1, "word"))
+            name = row.columns[column] if column is not None else _misc(row.columns[-1]).get(label, "")
+            is_labelled = is_labelled or name not in ("", "_")
+            labels.append(("O" if name in ("", "_") else name, row.where))
+        sentences += (
+            [LabelledSentence(words, _to_bio(labels, "plain" if column is not None else scheme))] if words else []
+        )
+    if sentences and not is_labelled:
+        raise FormatError(
+            f"{path}: no word has a label {label}=... in the last column (MISC). Choose the labels with --label: a key "
+            "of that column, or upos or xpos."
+        )
+    check_published(path, len(sentences), PUBLISHED.get(Path(path).name), "sentences")
+    return sentences
+
+
+def _misc(cell: str) -> dict[str, str]:
+    pairs = (item.partition("=") for item in cell.split("|"))
+    return {key: value for key, _, value in pairs}
+
+
+def _to_bio(labels: Sequence[tuple[str, str]], scheme: str) -> list[str]:
+    """Convert labels, each with the file and line for errors, to BIO; a plain label is a span of one word."""
+    if scheme == "plain":
+        return ["O" if label == "O" else f"B-{label}" for label, _ in labels]
+    letters_of(scheme)
+    return convert([_checked_label(label, scheme, where) for label, where in labels], scheme, "bio")
+
+
 def _checked_label(label: str, scheme: str, where: str) -> str:
     if "," in label:
         raise FormatError(f"{where}: several labels for one word ({label!r}). Use a file with one label per word.")
     try:
         split_label(label, scheme)
     except InputError as error:
-        raise FormatError(f"{where}: {error}") from error
+        raise FormatError(f"{where}: {error}, or --set data.scheme=plain for labels of words") from error
     return label

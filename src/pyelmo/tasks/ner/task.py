@@ -13,26 +13,43 @@ from torch import Tensor, nn
 from pyelmo.tasks.answers import SpansAnswer
 from pyelmo.tasks.harness.batching import pad_ids
 from pyelmo.tasks.harness.metrics import SPAN_F1
-from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, only_for
 from pyelmo.tasks.harness.task import Example, InputSizes, NetworkInputs, Prediction, Task, Vocabularies
 from pyelmo.tasks.inputs.characters import ALPHABETS, CharacterFeatures
 from pyelmo.tasks.labels import sequences
 from pyelmo.tasks.labels.crf import CRF, allowed_transitions
 from pyelmo.tasks.labels.marginals import Marginals
 from pyelmo.tasks.labels.spans import convert, count_spans, to_spans
-from pyelmo.tasks.ner.data import read_conll2003, read_klue, read_labelled, read_naver
+from pyelmo.tasks.ner.data import (
+    read_conll2003,
+    read_conllu_labels,
+    read_klue,
+    read_labelled,
+    read_naver,
+    read_table,
+)
 from pyelmo.tasks.ner.network import TaggerNetwork
+from pyelmo.text.rows import ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class NerDataSettings(DataSettings):
-    """The file format; the settings below it apply to `columns` only."""
+    """The file format; auto: by the name of the training set (conllu, jsonl, parquet), else columns."""
 
-    format: Literal["columns", "conll2003", "klue", "naver"] = "columns"
-    scheme: Literal["bio", "iob1", "bioul"] = "bio"
-    word: int = 0  # number of the column, counted from 0, or from the end if negative
-    label: int = -1
-    comment: str | None = None  # lines that begin with this text are skipped
+    format: Literal["auto", "columns", "conll2003", "klue", "naver", "table", "conllu"] = "auto"
+    scheme: Literal["bio", "iob1", "bioul", "plain"] = "bio"  # of columns, table and MISC; plain: words, not spans
+    word: int = 0  # columns: number of the column, counted from 0, or from the end if negative
+    label: int = -1  # columns: likewise
+    comment: str | None = None  # columns: lines that begin with this text are skipped
+    column: str | None = None  # table: the column of the words (default: tokens)
+    tags: str | None = None  # table: the column of the labels (default: tags); conllu: a key of MISC (default: NER) or
+    # upos, xpos
+    encoding: str | None = None  # table: such as cp949 (default: utf-8)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        only_for(self, ("column", "encoding"), ("table",))
+        only_for(self, ("tags",), ("table", "conllu"))
 
     @property
     def words_given(self) -> bool:
@@ -60,6 +77,11 @@ def read(path: Path, data: NerDataSettings, training: bool) -> list[Example]:
         sentences = read_klue(path, data.language)
     elif data.format == "naver":
         sentences = read_naver(path)
+    elif data.format == "table":
+        options = ReadOptions(column=data.column or "tokens", keep=(data.tags or "tags",), encoding=data.encoding)
+        sentences = read_table(path, options, data.scheme)
+    elif data.format == "conllu":
+        sentences = read_conllu_labels(path, data.tags or "NER", data.scheme)
     else:
         sentences = read_labelled(path, word=data.word, label=data.label, scheme=data.scheme, comment=data.comment)
     return [Example((tuple(sentence.words),), tuple(sentence.labels)) for sentence in sentences]

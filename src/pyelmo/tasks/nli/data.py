@@ -171,4 +171,11 @@ def _field(record: Mapping[str, Any], names: tuple[str, ...], where: str) -> str
     raise FormatError(f"{where}: no field {alternatives} (fields: {', '.join(record) or 'none'}). {CHOOSE_FORMAT}")
 
 
-_RECORDS = {"jsonl": _json_lines, "json": _json_list, "tsv": _tabs, "csv": _commas, "lines": _parallel_files}
+_RECORDS = {
+    "auto": _json_lines,
+    "jsonl": _json_lines,
+    "json": _json_list,
+    "tsv": _tabs,
+    "csv": _commas,
+    "lines": _parallel_files,
+}

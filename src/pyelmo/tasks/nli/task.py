@@ -20,7 +20,7 @@ from pyelmo.tasks.nli.network import EsimNetwork
 
 @dataclass(frozen=True, kw_only=True)
 class NliDataSettings(DataSettings):
-    format: Literal["jsonl", "json", "tsv", "csv", "lines"] = "jsonl"
+    format: Literal["auto", "jsonl", "json", "tsv", "csv", "lines"] = "auto"  # auto: by the name of the training set
     tokenised: bool = False  # the texts are already split into words, with spaces between
 
 

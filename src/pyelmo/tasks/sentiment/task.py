@@ -1,4 +1,7 @@
-"""Sentiment of reviews (McCann et al. 2017): the biattentive classification network, scored by accuracy."""
+"""Sentiment of reviews (McCann et al. 2017): the biattentive classification network, scored by accuracy.
+
+With tables of texts and labels of any kind, it is a general classifier of texts.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,30 @@ from torch import Tensor
 
 from pyelmo.tasks.answers import Answer
 from pyelmo.tasks.harness.metrics import ACCURACY
-from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe
+from pyelmo.tasks.harness.settings import DataSettings, TaskRecipe, only_for
 from pyelmo.tasks.harness.task import EMPTY_TEXT, Example, InputSizes, NetworkInputs, Task, Vocabularies
 from pyelmo.tasks.labels import classification
+from pyelmo.tasks.labels.tables import read_labelled_texts
 from pyelmo.tasks.sentiment.data import read_nsmc, read_sst
 from pyelmo.tasks.sentiment.network import BcnNetwork
+from pyelmo.text.rows import ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentimentDataSettings(DataSettings):
-    format: Literal["sst", "nsmc"] = "sst"
+    """The file format; auto: a table if the name of the training set ends in csv, tsv, jsonl or parquet, else SST."""
+
+    format: Literal["auto", "sst", "nsmc", "table"] = "auto"
     binary: bool = False  # SST: two classes, without neutral sentences
     phrases: bool = False  # SST: train on the phrases of each sentence, too
-    tokenised: bool = False  # NSMC: the text is already split into words, with spaces between
+    tokenised: bool = False  # NSMC and tables: the text is already split into words, with spaces between
+    column: str | None = None  # tables: the column of the texts (default: text)
+    label: str | None = None  # tables: the column of the labels, which may be any (default: label)
+    encoding: str | None = None  # tables: such as cp949 (default: utf-8)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        only_for(self, ("column", "label", "encoding"), ("table",))
 
     @property
     def words_given(self) -> bool:
@@ -44,6 +58,10 @@ class SentimentRecipe(TaskRecipe):
 
 
 def read(path: Path, data: SentimentDataSettings, training: bool) -> list[Example]:
+    if data.format == "table":
+        options = ReadOptions(column=data.column or "text", keep=(data.label or "label",), encoding=data.encoding)
+        texts = read_labelled_texts(path, options, data.language, tokenised=data.tokenised)
+        return [Example((text.words or EMPTY_TEXT,), (text.label,)) for text in texts]
     if data.format == "nsmc":
         reviews = read_nsmc(path, data.language, tokenised=data.tokenised)
     else:
