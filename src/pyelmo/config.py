@@ -15,12 +15,30 @@ from pyelmo.errors import ConfigError
 ALPHABETS = ("bytes", "jamo", "dictionary")
 ACTIVATIONS = ("relu", "tanh")
 
+# Far beyond every published model. A file that claims more is damaged, or would take all memory.
+MAX_LENGTH = 1_000  # symbols of a word
+MAX_LAYERS = 100  # LSTM layers, and highway layers
+MAX_FILTERS = 100  # widths of filters, and how wide they are
+MAX_SIZE = 1 << 17  # cells, filters of a width, and vectors
+MAX_SYMBOLS = 1 << 21  # more than Unicode has
+MAX_WORDS = 1 << 27
+
 T = TypeVar("T")
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def _check(ok: bool, message: str) -> None:
     if not ok:
         raise ConfigError(message)
+
+
+def _check_size(name: str, value: int, most: int, *, least: int = 1) -> None:
+    _check(least <= value <= most, f"{name} is {_shown(value)}; it must be {least:,} to {most:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +56,14 @@ class CharConfig:
     def __post_init__(self) -> None:
         _check(self.alphabet in ALPHABETS, f"alphabet {self.alphabet!r} is none of {', '.join(ALPHABETS)}")
         _check(self.activation in ACTIVATIONS, f"activation {self.activation!r} is none of {', '.join(ACTIVATIONS)}")
-        _check(self.symbols > 0 and self.dim > 0, f"symbols {self.symbols} and dim {self.dim} must be positive")
-        _check(self.max_length >= 3, f"max_length {self.max_length} leaves no room for a character of the word")
-        _check(self.highways >= 0, f"highways {self.highways} is negative")
-        _check(len(self.filters) > 0, "filters is empty")
+        _check_size("symbols", self.symbols, MAX_SYMBOLS)
+        _check_size("dim", self.dim, MAX_SIZE)
+        _check_size("max_length", self.max_length, MAX_LENGTH, least=3)
+        _check_size("highways", self.highways, MAX_LAYERS, least=0)
+        _check_size("the number of filter widths", len(self.filters), MAX_FILTERS)
         for width, count in self.filters:
-            _check(width > 0 and count > 0, f"filter [{width}, {count}] must be positive")
+            _check_size("filter width", width, MAX_FILTERS)
+            _check_size(f"the number of filters of width {width}", count, MAX_SIZE)
             _check(width <= self.max_length, f"filter width {width} is wider than max_length {self.max_length}")
 
     @property
@@ -59,7 +79,8 @@ class WordConfig:
     dim: int
 
     def __post_init__(self) -> None:
-        _check(self.size > 0 and self.dim > 0, f"words: size {self.size} and dim {self.dim} must be positive")
+        _check_size("words: size", self.size, MAX_WORDS)
+        _check_size("words: dim", self.dim, MAX_SIZE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +96,14 @@ class LstmConfig:
     forget_bias: float = 1.0  # added to the forget gate but not stored, as in TensorFlow
 
     def __post_init__(self) -> None:
-        _check(
-            self.cells > 0 and self.layers > 0, f"lstm: cells {self.cells} and layers {self.layers} must be positive"
-        )
-        _check(self.projection is None or self.projection > 0, f"lstm: projection {self.projection} must be positive")
+        _check_size("lstm: cells", self.cells, MAX_SIZE)
+        _check_size("lstm: layers", self.layers, MAX_LAYERS)
+        if self.projection is not None:
+            _check_size("lstm: projection", self.projection, MAX_SIZE)
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
-            _check(clip is None or clip > 0, f"lstm: {name} {clip} must be positive or absent")
+            _check(clip is None or 0 < clip < math.inf, f"lstm: {name} {clip} must be positive and finite, or absent")
+        _check(math.isfinite(self.forget_bias), f"lstm: forget_bias {self.forget_bias} must be a finite number")
 
     @property
     def dim(self) -> int:
@@ -128,6 +150,8 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         _check(self.chars is not None or self.words is not None, "the model needs chars or words as input")
+        if self.softmax is not None:
+            _check_size("softmax", self.softmax, MAX_WORDS)
         features = self.features
         _check(
             self.project or features == self.lstm.dim,
@@ -143,6 +167,7 @@ class ModelConfig:
 
         cuts = self.softmax_cutoffs
         if cuts:
+            _check_size("the number of softmax_cutoffs", len(cuts), MAX_LAYERS)
             _check(not self.softmax_shares_words, "an adaptive softmax cannot share the embedding table")
             _check(
                 list(cuts) == sorted(set(cuts)) and cuts[0] > 0,
@@ -265,9 +290,3 @@ def _typed_items(value: Any, origin: type, arguments: tuple[Any, ...], where: st
     if len(inner) != len(value):
         raise ConfigError(f"{where}: expected {len(inner)} values, got {_shown(value)}")
     return origin(_typed(item, kind, where) for item, kind in zip(value, inner, strict=True))
-
-
-def _shown(value: Any) -> str:
-    """Return a value for a message, cut to a readable length."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,4 +1,9 @@
-"""Write HDF5 files so that a full disk or Ctrl-C raises an ordinary exception."""
+"""Read HDF5 files of any origin without following them elsewhere; write them so that a full disk or Ctrl-C raises an
+ordinary exception.
+
+An HDF5 file may take its data from any other file of the user (external storage, external links, virtual data sets),
+load a program (a filter that is not built in), and claim arrays of any size.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,83 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pyelmo.errors import FormatError, PyelmoError
+from pyelmo.files import check_regular
+
+# deflate, shuffle, fletcher32, szip, nbit, scaleoffset, and lzf, which h5py brings along
+BUILT_IN_FILTERS = {1, 2, 3, 4, 5, 6, 32000}
+MAX_DATASETS = 10_000
+MAX_GROUP_DEPTH = 16
+# Weights hardly compress; a file that claims more than this many times its size lies, or has no data.
+MAX_EXPANSION = 16
+SMALL = 1 << 26  # bytes that any file may claim
+
+
+@contextlib.contextmanager
+def read_hdf5(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the data sets of a file by name, after checking that their data are in the file.
+
+    Raises:
+        NotFoundError: The file does not exist.
+        FormatError: The file is damaged, or a part of it is in another file or needs a filter that is not built in.
+    """
+    import h5py  # slow to import, and needed only for this format
+
+    check_regular(path)
+    try:
+        with h5py.File(path, "r") as file:
+            yield _datasets(file, path)
+    except (PyelmoError, MemoryError):
+        raise
+    except Exception as error:  # a damaged file can raise any error
+        reason = str(error).encode("utf-8", "backslashreplace").decode("utf-8")[:200]
+        raise FormatError(f"{path}: not a complete HDF5 file ({reason}). Was the download cut short?") from error
+
+
+def check_dataset(dataset: Any, where: str | Path) -> None:
+    """Raise a FormatError if the data are in another file, or need a filter that is not built in."""
+    import h5py
+
+    settings = dataset.id.get_create_plist()
+    name = ascii(dataset.name)
+    if settings.get_external_count() or settings.get_layout() == h5py.h5d.VIRTUAL:
+        raise FormatError(f"{where}: the data of {name} are in another file, which pyelmo does not open")
+    filters = {settings.get_filter(number)[0] for number in range(settings.get_nfilters())}
+    if not filters <= BUILT_IN_FILTERS:
+        raise FormatError(
+            f"{where}: {name} needs the HDF5 filter {min(filters - BUILT_IN_FILTERS)}, not a built-in one"
+        )
+
+
+def check_claims(sizes: int, path: Path) -> None:
+    """Raise a FormatError if arrays are said to have far more bytes than their file."""
+    actual = path.stat().st_size
+    if sizes > max(SMALL, MAX_EXPANSION * actual):
+        raise FormatError(f"{path}: {actual:,} bytes, but its arrays claim {sizes:,}. Is the file damaged?")
+
+
+def _datasets(file: Any, where: Path) -> dict[str, Any]:
+    import h5py
+
+    datasets: dict[str, Any] = {}
+    groups = [("", file, 0)]
+    count = 0
+    while groups:
+        prefix, group, depth = groups.pop()
+        for name in group:
+            count += 1
+            if count > MAX_DATASETS or depth > MAX_GROUP_DEPTH:
+                raise FormatError(f"{where}: more than {MAX_DATASETS:,} arrays or {MAX_GROUP_DEPTH} levels of groups")
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise FormatError(f"{where}: {prefix + name!a} is a link, perhaps to another file. Copy what it names")
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                groups.append((f"{prefix}{name}/", item, depth + 1))
+            elif isinstance(item, h5py.Dataset):
+                check_dataset(item, where)
+                datasets[prefix + name] = item
+    return datasets
 
 
 class Hdf5Writer:

@@ -23,8 +23,8 @@ from pyelmo.arrays import Float32Array
 from pyelmo.encoders.base import LoadedEncoder, batches_by_length
 from pyelmo.encoders.static import read_vectors
 from pyelmo.errors import FormatError
-from pyelmo.formats.many_langs import load_state_dict
 from pyelmo.formats.tensor_file import read_tensors
+from pyelmo.formats.torch_file import load_state_dict
 
 BATCH = 32
 # The published file has the parameter names of nn.LSTM; copies of the whole module add the prefix "rnn.".

@@ -28,13 +28,14 @@ from pyelmo.formats.pretrained import (
     find_vocabulary,
     mismatch,
 )
-from pyelmo.hdf5 import create_hdf5
+from pyelmo.hdf5 import check_claims, create_hdf5, read_hdf5
 from pyelmo.parsing import read_json
 from pyelmo.text.characters import BYTE_SYMBOLS, Bytes
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"
+Shape = tuple[int, ...]
 LIMIT = "this model cannot be written in AllenNLP's format (choose pyelmo's own)"
 
 
@@ -42,13 +43,15 @@ LIMIT = "this model cannot be written in AllenNLP's format (choose pyelmo's own)
 class Link:
     """One array of the file, the parameters of ours that it contains, and how to convert in both ways.
 
-    With `direction`, the array is that direction's slice of each parameter.
+    With `direction`, the array is that direction's slice of each parameter. `shape` returns the shape of the array for
+    those of the parameters.
     """
 
     theirs: str
     ours: tuple[str, ...]
     read: Callable[[Float32Array], tuple[Float32Array, ...]]
     write: Callable[..., Float32Array]
+    shape: Callable[..., Shape]
     direction: int | None = None
 
 
@@ -93,15 +96,17 @@ def links(config: ModelConfig, naming: Naming) -> list[Link]:
     """Return the table of names: one link for each array in the file of a model with this config."""
     table: list[Link] = []
     if config.chars:
-        table.append(Link("char_embed", ("chars.embedding.weight",), _add_padding_row, _drop_padding_row))
+        table.append(
+            Link("char_embed", ("chars.embedding.weight",), _add_padding_row, _drop_padding_row, _one_row_less)
+        )
         for index in range(len(config.chars.filters)):
-            ours = f"chars.convolutions.{index}"
-            table.append(Link(f"CNN/W_cnn_{index}", (f"{ours}.weight",), _read_filter, _write_filter))
-            table.append(_same(f"CNN/b_cnn_{index}", f"{ours}.bias"))
+            bank = f"chars.convolutions.{index}"
+            table.append(Link(f"CNN/W_cnn_{index}", (f"{bank}.weight",), _read_filter, _write_filter, _filter_shape))
+            table.append(_same(f"CNN/b_cnn_{index}", f"{bank}.bias"))
         for index in range(config.chars.highways):
-            for name, ours in (("carry", "gate"), ("transform", "transform")):
-                table.append(_transposed(f"CNN_high_{index}/W_{name}", f"chars.highways.{index}.{ours}.weight"))
-                table.append(_same(f"CNN_high_{index}/b_{name}", f"chars.highways.{index}.{ours}.bias"))
+            for name, part in (("carry", "gate"), ("transform", "transform")):
+                table.append(_transposed(f"CNN_high_{index}/W_{name}", f"chars.highways.{index}.{part}.weight"))
+                table.append(_same(f"CNN_high_{index}/b_{name}", f"chars.highways.{index}.{part}.bias"))
     if config.words:
         table.append(_same("embedding", "words.weight"))
     if config.project:
@@ -128,12 +133,22 @@ def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int)
     def write_kernel(inputs: Float32Array, recurrent: Float32Array) -> Float32Array:
         return _swap_gates(np.concatenate([inputs, recurrent], axis=1)).T
 
+    def kernel_shape(inputs: Shape, recurrent: Shape) -> Shape:
+        return inputs[1] + recurrent[1], inputs[0]
+
     def read_bias(bias: Float32Array) -> tuple[Float32Array]:
         return (_swap_gates(bias),)
 
     table = [
-        Link(f"{cell}/{naming.kernel}", (f"{ours}.input", f"{ours}.recurrent"), read_kernel, write_kernel, direction),
-        Link(f"{cell}/{naming.bias}", (f"{ours}.bias",), read_bias, _swap_gates, direction),
+        Link(
+            f"{cell}/{naming.kernel}",
+            (f"{ours}.input", f"{ours}.recurrent"),
+            read_kernel,
+            write_kernel,
+            kernel_shape,
+            direction,
+        ),
+        Link(f"{cell}/{naming.bias}", (f"{ours}.bias",), read_bias, _swap_gates, lambda bias: bias, direction),
     ]
     if config.lstm.projection is not None:
         table.append(replace(_transposed(f"{cell}/{naming.projection}", f"{ours}.projection"), direction=direction))
@@ -141,11 +156,11 @@ def _cell_links(config: ModelConfig, naming: Naming, direction: int, layer: int)
 
 
 def _same(theirs: str, ours: str) -> Link:
-    return Link(theirs, (ours,), lambda array: (array,), lambda array: array)
+    return Link(theirs, (ours,), lambda array: (array,), lambda array: array, lambda shape: shape)
 
 
 def _transposed(theirs: str, ours: str) -> Link:  # TensorFlow multiplies by matrices from the right
-    return Link(theirs, (ours,), lambda array: (array.T,), lambda array: array.T)
+    return Link(theirs, (ours,), lambda array: (array.T,), lambda array: array.T, lambda shape: shape[::-1])
 
 
 def _swap_gates(array: Float32Array) -> Float32Array:
@@ -162,6 +177,14 @@ def _drop_padding_row(table: Float32Array) -> Float32Array:
     return table[1:]
 
 
+def _one_row_less(shape: Shape) -> Shape:
+    return shape[0] - 1, shape[1]
+
+
+def _filter_shape(shape: Shape) -> Shape:  # (n, E, width) -> (1, width, E, n)
+    return 1, *shape[::-1]
+
+
 def _read_filter(array: Float32Array) -> tuple[Float32Array]:  # (1, width, E, n) -> (n, E, width)
     return (array[0].transpose(2, 1, 0),)
 
@@ -175,7 +198,7 @@ def read_options(path: Path, names: Collection[str], shapes: Mapping[str, tuple[
     options = read_json(path)
     naming = find_naming(names, path.parent)
     try:
-        lstm, chars = dict(options["lstm"]), options.get("char_cnn")
+        lstm, chars = options["lstm"], options.get("char_cnn")
         cells, size = int(lstm["dim"]), int(lstm["projection_dim"])
         if size > cells:
             raise FormatError(
@@ -208,7 +231,7 @@ def read_options(path: Path, names: Collection[str], shapes: Mapping[str, tuple[
             softmax=softmax[0] if softmax else None,
             softmax_shares_words=shares,
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         if isinstance(error, FormatError):
             raise
         reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
@@ -248,33 +271,35 @@ def write_options(config: ModelConfig) -> dict[str, Any]:
 
 
 def read_linked(
-    config: ModelConfig, naming: Naming, names: Collection[str], fetch: Callable[[str], Float32Array], where: Path
+    config: ModelConfig, naming: Naming, stored: Mapping[str, Shape], fetch: Callable[[str], Float32Array], where: Path
 ) -> Weights:
-    """Read the weights through the table of names; `fetch` reads one array at a time, so that memory is not doubled."""
-    shapes = {name: parameter.shape for name, parameter in empty_bilm(config).named_parameters()}
+    """Read the weights through the table of names, after comparing all shapes.
+
+    `fetch` reads one array at a time, so that memory is not doubled.
+    """
+    shapes = {name: tuple(parameter.shape) for name, parameter in empty_bilm(config).named_parameters()}
     tensors: dict[str, Tensor] = {}
     table = links(config, naming)
     for link in table:
-        if link.theirs not in names:
+        if link.theirs not in stored:
             raise FormatError(f"{where}: {link.theirs!r} is missing. Is the options file from another model?")
-        array = fetch(link.theirs)
-        wanted = [shapes[name] if link.direction is None else shapes[name][1:] for name in link.ours]
-        try:
-            values = link.read(array)
-            fits = [value.shape for value in values] == [tuple(shape) for shape in wanted]
-        except (ValueError, IndexError):  # the number of axes is wrong
-            fits = False
-        if not fits:
-            raise mismatch(where, link.theirs, array.shape, link.write(*(np.zeros(shape) for shape in wanted)).shape)
-        for name, value in zip(link.ours, values, strict=True):
+        expected = link.shape(*(shapes[name] if link.direction is None else shapes[name][1:] for name in link.ours))
+        if tuple(stored[link.theirs]) != expected:
+            raise mismatch(where, link.theirs, stored[link.theirs], expected)
+    _check_names(stored, naming, table, where)
+    for link in table:
+        for name, value in zip(link.ours, link.read(fetch(link.theirs)), strict=True):
             target = tensors.setdefault(name, torch.empty(shapes[name]))
             (target if link.direction is None else target[link.direction]).copy_(torch.from_numpy(value))
+    return build(config, tensors, where)
+
+
+def _check_names(stored: Collection[str], naming: Naming, table: list[Link], where: Path) -> None:
     known = {link.theirs for link in table}
     groups = tuple(naming.root + group for group in ("RNN_", "rnn/", "CNN", "char_embed", "embedding"))
-    for name in sorted(names):
+    for name in sorted(stored):
         if name.startswith(groups) and name not in known and not name.endswith(("/Adagrad", "/Adam", "/Adam_1")):
             raise FormatError(f"{where}: {name!r} is not a weight of the model that the options describe")
-    return build(config, tensors, where)
 
 
 def lexicon_for(config: ModelConfig, vocab: Vocabulary | None) -> Lexicon:
@@ -284,29 +309,17 @@ def lexicon_for(config: ModelConfig, vocab: Vocabulary | None) -> Lexicon:
 
 def read(weights: Path, options: Path, vocab: Vocabulary | None = None) -> Pretrained:
     """Read a model from an HDF5 file and its options."""
-    import h5py
-
-    try:
-        with h5py.File(weights, "r") as file:
-            shapes: dict[str, tuple[int, ...]] = {}
-            file.visititems(
-                lambda name, item: _add_shape(shapes, name, item) if isinstance(item, h5py.Dataset) else None
-            )
-            config = read_options(options, shapes.keys(), shapes)
-            model = read_linked(
-                config, find_naming(shapes, weights), shapes, lambda name: np.asarray(file[name], np.float32), weights
-            )
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        if isinstance(error, FormatError | FileNotFoundError):
-            raise
-        raise FormatError(f"{weights}: not a complete HDF5 file ({error}). Was the download cut short?") from error
+    with read_hdf5(weights) as file:
+        arrays = {name: array for name, array in file.items() if array.dtype.kind == "f"}
+        shapes: dict[str, Shape] = {name: array.shape for name, array in arrays.items()}
+        config = read_options(options, shapes.keys(), shapes)
+        naming = find_naming(shapes, weights)
+        check_claims(
+            sum(arrays[link.theirs].nbytes for link in links(config, naming) if link.theirs in arrays), weights
+        )
+        model = read_linked(config, naming, shapes, lambda name: np.asarray(arrays[name], np.float32), weights)
     vocab = find_vocabulary(weights.parent, vocab, config)
     return Pretrained(model, lexicon_for(config, vocab), "allennlp", str(weights))
-
-
-def _add_shape(shapes: dict[str, tuple[int, ...]], name: str, dataset: Any) -> None:
-    if dataset.dtype.kind == "f":
-        shapes[name] = dataset.shape
 
 
 def write(model: Pretrained, folder: Path, *, force: bool = False) -> None:

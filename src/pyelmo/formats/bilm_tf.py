@@ -8,6 +8,7 @@ from pathlib import Path, PureWindowsPath
 import numpy as np
 
 from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.files import read_regular
 from pyelmo.formats.allennlp import find_naming, lexicon_for, read_linked, read_options
 from pyelmo.formats.pretrained import Pretrained, find_vocabulary
 from pyelmo.formats.tensorflow_bundle import read_bundle
@@ -18,7 +19,8 @@ def find_prefix(folder: Path) -> Path | None:
     """Return the prefix of a folder's newest checkpoint: from its `checkpoint` file, or the one of the highest step."""
     prefixes = {path.name.removesuffix(".index"): path.with_suffix("") for path in folder.glob("*.index")}
     state = folder / "checkpoint"
-    if state.is_file() and (match := re.search(r'^model_checkpoint_path:\s*"(.+)"', state.read_text("utf-8"), re.M)):
+    text = read_regular(state, limit=1 << 20).decode("utf-8", "replace") if state.is_file() else ""
+    if match := re.search(r'^model_checkpoint_path:\s*"(.+)"', text, re.MULTILINE):
         # Only the base name is useful: the path is one of the machine that trained the model.
         latest = PureWindowsPath(match[1]).name
         if latest in prefixes:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -14,14 +12,17 @@ import torch
 from torch import Tensor
 
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
-from pyelmo.errors import ConfigError, FormatError, NotFoundError, UnsafeFileError
+from pyelmo.errors import ConfigError, FormatError, NotFoundError
+from pyelmo.files import read_regular
 from pyelmo.formats.pretrained import Pretrained, build
+from pyelmo.formats.torch_file import load_state_dict
 from pyelmo.parsing import read_json
 from pyelmo.text.characters import Dictionary
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 TOKENS, ENCODER, CHARACTERS, WORDS = "token_embedder.pkl", "encoder.pkl", "char.dic", "word.dic"
+MAX_DICTIONARY = 1 << 28  # bytes
 log = logging.getLogger("pyelmo")
 
 # All 44 published models have these settings, and most of their folders lack the settings file.
@@ -56,38 +57,13 @@ def read(folder: Path) -> Pretrained:
     return Pretrained(weights, Lexicon(alphabet, vocab, config.words is not None), "many_langs", str(folder))
 
 
-def load_state_dict(path: Path) -> dict[str, Tensor]:
-    """Read a torch file of named tensors; a file that could run code is refused."""
-    try:
-        values = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: not found") from error
-    except pickle.UnpicklingError as error:
-        if "Unsupported global" in str(error) or "weights_only" in str(error):
-            raise UnsafeFileError(
-                f"{path}: contains more than tensors and could run code when it is read, so pyelmo refuses it. Ask its "
-                "author for a plain state dict."
-            ) from error
-        raise FormatError(f"{path}: not a complete torch file ({_first_line(error)})") from error
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile, AttributeError, IndexError,
-            TypeError, AssertionError, OverflowError, MemoryError, UnicodeDecodeError) as error:  # fmt: skip
-        raise FormatError(f"{path}: not a complete torch file ({_first_line(error)})") from error
-    if not isinstance(values, Mapping) or not all(isinstance(tensor, Tensor) for tensor in values.values()):
-        raise FormatError(f"{path}: expected a state dict (names and tensors), got {type(values).__name__}")
-    return dict(values)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
 def _settings(folder: Path) -> dict[str, Any]:
     """Read the settings file that config.json names; of its path, only the base name is valid on this machine."""
     config = folder / "config.json"
     config_path = read_json(config).get("config_path", "") if config.is_file() else ""
-    path = folder / PureWindowsPath(str(config_path)).name  # splits at / and at \
-    if path.is_file():
-        return read_json(path)
+    name = PureWindowsPath(str(config_path)).name  # splits at / and at \
+    if len(name.encode("utf-8", "replace")) < 256 and (folder / name).is_file():
+        return read_json(folder / name)
     log.warning("%s: no settings file; using the settings of the published models (clip 3, relu)", folder)
     return PUBLISHED
 
@@ -97,7 +73,7 @@ def _dictionary(path: Path) -> tuple[str, ...] | None:
     if not path.is_file():
         return None
     try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
+        lines = read_regular(path, limit=MAX_DICTIONARY).decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: not UTF-8 at byte {error.start}") from error
     entries: dict[int, str] = {}
@@ -120,6 +96,8 @@ def _config(
     """Return the config: sizes from the weights, the rest from the settings."""
     token, lstm = settings.get("token_embedder", {}), settings.get("encoder", {})
     for part, kind, name in (("token_embedder", token, "cnn"), ("encoder", lstm, "elmo")):
+        if not isinstance(kind, dict):
+            raise FormatError(f"{folder}: the settings of the {part} are {str(kind)[:80]!r}, expected a table")
         if str(kind.get("name", name)).lower() != name:
             raise FormatError(f"{folder}: the {part} is {kind['name']!r}; pyelmo can read {name!r} only")
     try:
@@ -146,7 +124,7 @@ def _config(
                 forget_bias=0.0,
             ),
         )  # fmt: skip
-    except (IndexError, ConfigError, TypeError, ValueError) as error:
+    except (IndexError, ConfigError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"{folder}: the weights or settings are not those of an ELMo model ({error})") from error
 
 

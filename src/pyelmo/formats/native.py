@@ -63,10 +63,19 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
         raise NotFoundError(f"{weights}: not found. A pyelmo model is {CONFIG} and {WEIGHTS} in one folder.")
     stored = _WeightFile(weights)
     check_shapes(config, stored.shapes, weights)
-    vocab = find_vocabulary(folder, vocab, config, header.get("marks"))
+    vocab = find_vocabulary(folder, vocab, config, _special_tokens(folder, header.get("marks")))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
     model = Weights(config, stored, weights, quantised=stored.quantised)
     return Pretrained(model, lexicon, "pyelmo", str(folder), language)
+
+
+def _special_tokens(folder: Path, marks: Any) -> dict[str, str]:
+    names = ("begin", "end", "unknown")
+    if marks is None:
+        return {}
+    if not isinstance(marks, dict) or not all(name in names and isinstance(mark, str) for name, mark in marks.items()):
+        raise FormatError(f"{folder / CONFIG}: 'marks' must be strings named {', '.join(names)}, got {str(marks)[:80]}")
+    return marks
 
 
 class _WeightFile(Mapping[str, StoredWeight]):

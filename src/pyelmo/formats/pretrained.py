@@ -189,12 +189,13 @@ def find_vocabulary(
 
     `special` has the spelling of the begin, end and unknown tokens in that file.
     """
-    words = config.softmax or (config.words.size if config.words else None)
-    if words is None:
+    sizes = {config.softmax, config.words.size if config.words else None} - {None}
+    if not sizes:
         return None
     where = "the given vocabulary"
     if vocab is None and (folder / "vocab.txt").is_file():
         vocab, where = Vocabulary.load(folder / "vocab.txt", **(special or {})), str(folder / "vocab.txt")
-    if vocab is not None and len(vocab) != words:
+    if vocab is not None and sizes != {len(vocab)}:
+        words = " and ".join(map(str, sizes))
         raise FormatError(f"{where}: {len(vocab)} words, the model has {words}. Is it the vocabulary of another model?")
     return vocab

@@ -23,10 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from pyelmo.errors import FormatError, NotFoundError
+from pyelmo.files import open_regular, read_regular
 from pyelmo.formats.crc32c import crc32c, masked
 
 MAGIC = 0xDB4775248B80FB57
 FOOTER_BYTES = 48
+MAX_INDEX = 1 << 26  # bytes
 DTYPES = {1: np.float32, 2: np.float64, 3: np.int32, 9: np.int64, 19: np.float16}
 OTHER_DTYPES = {
     4: "uint8",
@@ -53,30 +55,26 @@ class TensorEntry:
 
 
 class Bundle(Mapping[str, np.ndarray]):
-    """The tensors of a checkpoint by name, in alphabetical order; each is read on access.
+    """The tensors of a checkpoint by name, in alphabetical order; each is read into memory on access.
 
-    An array is a view of the memory-mapped file, so that a large checkpoint takes no memory of its own. The mapping is
-    copy-on-write: arrays are writable (torch.from_numpy warns about read-only ones), and the file never changes.
     `tensors` has shapes and dtypes, which need no reading; `unreadable` has the reason for each tensor left out.
     """
 
     def __init__(self, tensors: dict[str, TensorEntry], unreadable: dict[str, str]) -> None:
         self.tensors = tensors
         self.unreadable = unreadable
-        self._maps: dict[Path, np.ndarray] = {}
-        self._checked: set[str] = set()
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name in self.unreadable:
             raise FormatError(f"tensor {name!r} of the checkpoint cannot be read: {self.unreadable[name]}.")
         tensor = self.tensors[name]
-        data = self._map(tensor.shard)[tensor.offset : tensor.offset + tensor.size]
-        if name not in self._checked:
-            if masked(crc32c(data)) != tensor.checksum:
-                raise FormatError(f"{tensor.shard}: checksum mismatch in {name!r}. Copy the checkpoint again.")
-            self._checked.add(name)
-        array = data.view(tensor.dtype).reshape(tensor.shape)
-        return array if array.flags.aligned else array.copy()
+        data = np.empty(tensor.size, np.uint8)
+        with open_regular(tensor.shard) as file:
+            file.seek(tensor.offset)
+            count = file.readinto(data.data)  # type: ignore[attr-defined]
+        if count != tensor.size or masked(crc32c(data)) != tensor.checksum:
+            raise FormatError(f"{tensor.shard}: checksum mismatch in {name!r}. Copy the checkpoint again.")
+        return data.view(tensor.dtype).reshape(tensor.shape)
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.tensors[name].shape
@@ -90,16 +88,6 @@ class Bundle(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self.tensors)
 
-    def _map(self, shard: Path) -> np.ndarray:
-        if shard not in self._maps:
-            try:
-                empty = shard.stat().st_size == 0  # an empty file cannot be mapped
-                data = np.zeros(0, np.uint8) if empty else np.memmap(shard, np.uint8, "c").view(np.ndarray)
-            except OSError as error:
-                raise FormatError(f"{shard}: cannot be read: {error.strerror}.") from error
-            self._maps[shard] = data
-        return self._maps[shard]
-
 
 def read_bundle(prefix: str | Path) -> Bundle:
     """Read the index of a checkpoint; `prefix` is the common part of its file names, or one of its files."""
@@ -112,11 +100,9 @@ def read_bundle(prefix: str | Path) -> Bundle:
             )
         raise NotFoundError(f"{index}: no such file. Give the path of a checkpoint up to the part before '.index'.")
     try:
-        return _read_index(prefix, index.read_bytes())
+        return _read_index(prefix, read_regular(index, limit=MAX_INDEX))
     except _MalformedError as error:
         raise FormatError(f"{index}: {error}") from None
-    except OSError as error:
-        raise FormatError(f"{index}: cannot be read: {error.strerror}.") from error
 
 
 class _MalformedError(Exception):
@@ -151,8 +137,10 @@ def _read_index(prefix: Path, file: bytes) -> Bundle:
 
 def _check_shards(tensors: dict[str, TensorEntry]) -> None:
     ends: dict[Path, int] = {}
-    for tensor in tensors.values():
-        ends[tensor.shard] = max(ends.get(tensor.shard, 0), tensor.offset + tensor.size)
+    for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].offset, item[1].size)):
+        if tensor.offset < ends.get(tensor.shard, 0):
+            raise FormatError(f"{tensor.shard}: {name!r} overlaps another tensor. {DAMAGED}")
+        ends[tensor.shard] = tensor.offset + tensor.size
     for shard, end in ends.items():
         if not shard.is_file():
             raise FormatError(f"{shard}: no such file, but the index names it. Copy all files of the checkpoint.")

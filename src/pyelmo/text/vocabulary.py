@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.errors import FormatError
-from pyelmo.files import atomic_path
+from pyelmo.files import atomic_path, read_regular
 
+MAX_BYTES = 1 << 30
 BEGIN, END, UNKNOWN = "<S>", "</S>", "<UNK>"
 
 
@@ -119,8 +120,8 @@ class Vocabulary:
             The vocabulary.
 
         Raises:
-            FormatError: The file is not UTF-8, a word occurs twice, or a special token is missing.
-            FileNotFoundError: The file does not exist.
+            FormatError: The file is not a regular UTF-8 file, a word occurs twice, or a special token is missing.
+            NotFoundError: The file does not exist.
 
         Example:
             >>> import pathlib, pyelmo
@@ -128,7 +129,7 @@ class Vocabulary:
             20000
         """
         try:
-            text = Path(path).read_bytes().decode("utf-8")
+            text = read_regular(path, limit=MAX_BYTES).decode("utf-8")
         except UnicodeDecodeError as error:
             raise FormatError(
                 f"{path}: not UTF-8 at byte {error.start}. A vocabulary file is UTF-8 with one word per line."
