@@ -23,6 +23,7 @@ class Format:
     commands: Callable[[Path, Path], Sequence[Command]]  # the folder of a variant, shared files; one of them is run
     files: str = "**/*"  # the files that are changed
     forge: Callable[[Path], None] | None = None  # write the checksums again
+    needs: tuple[str, ...] = ()  # formats whose samples this one uses
     writes: bool = False  # reading changes the folder, so that it is copied twice
 
 

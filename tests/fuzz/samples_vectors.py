@@ -143,10 +143,10 @@ def _tests_commands(folder: Path, shared: Path) -> list[Command]:
 
 FORMATS = (
     Format("vector-tests", _make_tests, _read_tests, _tests_commands),
-    Format("word2vec-text", _plain("word2vec", "vectors.vec"), _read, _commands),
-    Format("word2vec-binary", _plain("word2vec-binary", "vectors.bin"), _read, _commands),
-    Format("glove", _plain("glove", "vectors.txt"), _read, _commands),
-    Format("fasttext", _make_fasttext, _read, _commands),
-    Format("gensim", _make_gensim, _read, _commands),
+    Format("word2vec-text", _plain("word2vec", "vectors.vec"), _read, _commands, needs=("vector-tests",)),
+    Format("word2vec-binary", _plain("word2vec-binary", "vectors.bin"), _read, _commands, needs=("vector-tests",)),
+    Format("glove", _plain("glove", "vectors.txt"), _read, _commands, needs=("vector-tests",)),
+    Format("fasttext", _make_fasttext, _read, _commands, needs=("vector-tests",)),
+    Format("gensim", _make_gensim, _read, _commands, needs=("vector-tests",)),
     Format("cove", _make_cove, _read_cove, _cove_commands),
 )

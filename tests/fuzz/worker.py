@@ -90,6 +90,8 @@ class Worker:
         folder = self.root / "samples" / format.name
         if not folder.exists():
             folder.parent.mkdir(exist_ok=True)
+            for name in format.needs:
+                self.sample(self.formats[name])
             try:
                 format.make(folder, self.root / "shared")
             except BaseException:

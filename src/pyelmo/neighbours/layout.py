@@ -20,7 +20,7 @@ from pyelmo import __version__
 from pyelmo.errors import FormatError, NotFoundError
 from pyelmo.files import sha256
 from pyelmo.neighbours.vector_index import INDEX, OWNERS, VECTORS, import_faiss
-from pyelmo.parsing import read_json
+from pyelmo.parsing import field, read_json
 
 MANIFEST, TEXT, SENTENCES, OCCURRENCES = "manifest.json", "sentences.txt", "sentences.bin", "occurrences.bin"
 FORMAT, VERSION = "pyelmo neighbours", 1
@@ -59,8 +59,32 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("version") != VERSION:
         raise FormatError(f"{path}: version {manifest.get('version')}, but this pyelmo reads version {VERSION}")
     if manifest.get("sha256") != _manifest_sha256(manifest):
-        raise _damaged(path, "checksum mismatch")
+        raise damaged(path, "checksum mismatch")
+    _check_fields(path, manifest)
     return manifest
+
+
+def _check_fields(path: Path, manifest: dict[str, Any]) -> None:
+    """Check what reading the index relies on, so that a wrong value is an error here."""
+    for name, facts in field(manifest, "files", dict, path).items():
+        field(facts, "bytes", int, path)
+        field(facts, "sha256", str, path)
+        if Path(name).name != name or "\0" in name:
+            raise damaged(path, f"it lists a file outside its folder, {name!r}")
+    if not 0 < field(manifest, "dim", int, path) < 2**20 or not 0 < field(manifest, "occurrences", int, path) < 2**31:
+        raise damaged(path, f"{manifest['occurrences']} vectors of {manifest['dim']} numbers")
+    if not all(isinstance(name, str) for name in field(manifest, "inputs", list, path)):
+        raise damaged(path, "an input has no name")
+    field(manifest, "kind", str, path)
+    text: tuple[type, ...] = (str, type(None))
+    kinds = {"layer": (str, int, list), "language": text, "precision": (str,), "tokenised": (bool,), "model": (dict,)}
+    for name, kind in kinds.items():
+        if name in manifest:
+            field(manifest, name, kind, path)
+    for name in ("name", "options", "vocab", "sha256") if "model" in manifest else ():
+        field(manifest["model"], name, str if name in ("name", "sha256") else text, path)
+    if isinstance(layer := manifest.get("layer"), list) and not all(isinstance(x, (int, float)) for x in layer):
+        raise damaged(path, "the weights of its layers are no numbers")
 
 
 def _manifest_sha256(manifest: dict[str, Any]) -> str:
@@ -70,15 +94,19 @@ def _manifest_sha256(manifest: dict[str, Any]) -> str:
 
 def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None:
     """Check the size of every file and, with `verify`, its checksum."""
+    names = {TEXT, SENTENCES, OCCURRENCES} - manifest["files"].keys()
+    if names:
+        raise damaged(folder / MANIFEST, f"it does not list {', '.join(sorted(names))}")
     for name, facts in manifest["files"].items():
         path = folder / name
         if not path.is_file():
-            raise _damaged(path, "the file is missing")
+            raise damaged(path, "the file is missing")
         if path.stat().st_size != facts["bytes"]:
-            raise _damaged(path, f"the file has {path.stat().st_size:,} bytes, expected {facts['bytes']:,}")
+            raise damaged(path, f"the file has {path.stat().st_size:,} bytes, expected {facts['bytes']:,}")
         if verify and sha256(path) != facts["sha256"]:
-            raise _damaged(path, "checksum mismatch")
+            raise damaged(path, "checksum mismatch")
 
 
-def _damaged(path: Path, reason: str) -> FormatError:
+def damaged(path: Path, reason: str) -> FormatError:
+    """Return the error about a file that does not fit its index."""
     return FormatError(f"{path}: the index is damaged: {reason}. Copy it again, or build it again.")

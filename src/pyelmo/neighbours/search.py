@@ -19,7 +19,7 @@ from pyelmo.errors import InputError
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import layout
-from pyelmo.neighbours.vector_index import SEARCHES, import_faiss
+from pyelmo.neighbours.vector_index import SEARCHES, import_faiss, map_file
 from pyelmo.text.normalisation import normalise
 from pyelmo.text.rows import TextRow
 from pyelmo.text.tokens import TokenSpan, split_spans
@@ -117,10 +117,13 @@ class Index:
         import_faiss()
         self.manifest = layout.read_manifest(self.path)
         layout.check_files(self.path, self.manifest, verify=verify)
-        self._search = SEARCHES[self.manifest["kind"]](self.path, len(self), self.manifest["dim"])
-        self._text: npt.NDArray[np.uint8] = np.memmap(self.path / layout.TEXT, dtype=np.uint8, mode="r")
-        self._sentences: np.ndarray = np.memmap(self.path / layout.SENTENCES, dtype=layout.SENTENCE, mode="r")
-        self._occurrences: np.ndarray = np.memmap(self.path / layout.OCCURRENCES, dtype=layout.OCCURRENCE, mode="r")
+        search = SEARCHES.get(self.manifest["kind"])
+        if search is None:
+            raise layout.damaged(self.path / layout.MANIFEST, f"its kind is {self.manifest['kind']!r}")
+        self._search = search(self.path, len(self), self.manifest["dim"])
+        self._text: npt.NDArray[np.uint8] = map_file(self.path / layout.TEXT, "u1")
+        self._sentences = map_file(self.path / layout.SENTENCES, layout.SENTENCE)
+        self._occurrences = map_file(self.path / layout.OCCURRENCES, layout.OCCURRENCE, len(self))
 
     def __len__(self) -> int:
         return int(self.manifest["occurrences"])
@@ -233,10 +236,15 @@ class Index:
         return layout.word_hash(normalise(word, self.manifest.get("language", "general")))
 
     def _neighbour(self, row: int, cosine: float) -> Neighbour:
-        number, start, end, _ = self._occurrences[row].tolist()
-        offset, size, file, line = self._sentences[number].tolist()
-        sentence = self._text[offset : offset + size].tobytes().decode("utf-8")
-        name = self.manifest["inputs"][file]
+        try:
+            number, start, end, _ = self._occurrences[row].tolist()
+            offset, size, file, line = self._sentences[number].tolist()
+            sentence = self._text[offset : offset + size].tobytes().decode("utf-8")
+            name = self.manifest["inputs"][file]
+            if min(number, offset, size, file, start) < 0 or not start <= end <= len(sentence):
+                raise IndexError("a position is outside its sentence")
+        except (IndexError, UnicodeDecodeError) as error:
+            raise layout.damaged(self.path, f"occurrence {row} cannot be read ({error})") from error
         return Neighbour(cosine, sentence[start:end], sentence, start, end, name, line)
 
 

@@ -37,6 +37,19 @@ SCAN = 1 << 15  # vectors that an exact search compares at a time
 PART = 1 << 15  # vectors in one file of lists; they are in memory until it is written
 
 
+def map_file(path: Path, dtype: np.dtype[Any] | str, count: int | None = None) -> npt.NDArray[Any]:
+    """Map a file of records; its size must be that of `count` records, or of any whole number of them."""
+    size, item = path.stat().st_size if path.is_file() else 0, np.dtype(dtype).itemsize
+    if not size or size % item or (count is not None and size != count * item):
+        expected = "records" if count is None else f"{count:,} records"
+        raise FormatError(
+            f"{path}: the index is damaged: {size:,} bytes, expected {expected} of {item} bytes. Copy it again, or "
+            "build it again."
+        )
+    array: npt.NDArray[Any] = np.memmap(path, dtype=dtype, mode="r")
+    return array
+
+
 def import_faiss() -> Any:
     """Import faiss, or raise an error that names the extra to install."""
     try:
@@ -123,7 +136,7 @@ class ExactSearch:
 
     def __init__(self, folder: Path, count: int, dim: int) -> None:
         self._faiss = import_faiss()
-        self._vectors: Float32Array = np.memmap(folder / VECTORS, dtype="<f4", mode="r", shape=(count, dim))
+        self._vectors: Float32Array = map_file(folder / VECTORS, "<f4", count * dim).reshape(count, dim)
 
     def nearest(
         self, query: Float32Array, count: int, rows: RowNumbers | None = None
@@ -158,7 +171,7 @@ class ListSearch:
                 "Build the index again."
             )
         self._index = index  # owns the centroids of all parts
-        self._owners: npt.NDArray[np.int32] = np.memmap(folder / OWNERS, dtype="<i4", mode="r", shape=count)
+        self._owners: npt.NDArray[np.int32] = map_file(folder / OWNERS, "<i4", count)
 
     def nearest(
         self, query: Float32Array, count: int, rows: RowNumbers | None = None

@@ -56,9 +56,11 @@ def read_scws(path: str | Path) -> list[RatedPair]:
         try:
             mean, *ratings = map(float, columns[7:])
         except ValueError:
-            raise FormatError(f"{where}: expected eleven numbers in the last columns, got {columns[7:]}") from None
+            raise FormatError(
+                f"{where}: expected eleven numbers in the last columns, got {str(columns[7:])[:80]}"
+            ) from None
         if abs(mean - sum(ratings) / len(ratings)) > 0.01:
-            raise FormatError(f"{where}: {mean} is not the mean of {ratings}")
+            raise FormatError(f"{where}: {mean} is not the mean of {str(ratings)[:80]}")
         pairs.append(RatedPair(_context(columns[5], where), _context(columns[6], where), mean))
     check_published(path, len(pairs), PAIRS if Path(path).name == "ratings.txt" else None, "pairs", exact=True)
     return pairs

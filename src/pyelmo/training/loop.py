@@ -27,6 +27,7 @@ from pyelmo.formats import native
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.parallel import StopRequest, stop_requests
+from pyelmo.parsing import read_json
 from pyelmo.text.characters import JAMO_SYMBOLS, Alphabet, Bytes, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
@@ -173,8 +174,8 @@ def _open_folder(output: Path, settings: dict[str, Any], *, force: bool) -> None
 def _check_same_run(output: Path, recipe: Path, settings: dict[str, Any]) -> None:
     """Raise an error if a folder has a run with other settings, or on another corpus."""
     try:
-        old = dict(json.loads(recipe.read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        old = read_json(recipe)
+    except FormatError as error:
         raise FormatError(f"{recipe}: cannot be read ({error}). Pass --force to restart the run.") from error
     old.setdefault("corpus", settings["corpus"])  # runs of earlier versions did not store it
     changed = [name for name in {**old, **settings} if old.get(name) != settings.get(name)]

@@ -26,7 +26,7 @@ class Report:
         self.active = active
         self.say = say or log.info
         self.path = folder / "log.jsonl"
-        if active and self.path.exists() and not self.path.is_file():
+        if active and (self.path.exists() or self.path.is_symlink()) and not self.path.is_file():
             raise OutputError(f"{self.path}: is a folder, a pipe or a device. Remove it, or choose another folder.")
         self.board: Any = None
         if tensorboard and active:

@@ -34,6 +34,7 @@ from pyelmo.text.parquet import pyarrow_parquet
 
 ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group stays in memory until it is full
 ROW_GROUP_ROWS = 10_000
+LARGEST_ARRAY = 2**30  # bytes of one sentence in a file of any origin
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -106,8 +107,19 @@ def _read_hdf5(path: Path) -> Iterator[StoredSentence]:
         sentences = {int(index): sentence for sentence, index in parse_json(text, path).items()}
         index = 0 if "0" in file else min((int(name) for name in file if name.isdecimal()), default=0)
         while str(index) in file:
-            yield StoredSentence(index, sentences.get(index), None, file[str(index)][()])
+            yield StoredSentence(index, sentences.get(index), None, _read_dataset(file, str(index)))
             index += 1
+
+
+def _read_dataset(file: h5py.File, name: str) -> np.ndarray:
+    """Return an array of floats, after looking at its size: a small file may claim to hold terabytes."""
+    dataset = file[name]
+    if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind != "f" or dataset.is_virtual:
+        raise ValueError(f"{name!r} is not an array of floats")
+    if dataset.external or dataset.nbytes > LARGEST_ARRAY:
+        raise ValueError(f"{name!r} has {dataset.nbytes:,} bytes or is stored in another file")
+    array: np.ndarray = dataset[()]
+    return array
 
 
 class NpzSink:

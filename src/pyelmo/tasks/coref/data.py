@@ -122,7 +122,7 @@ def document_files(path: str | Path, folder: str | Path | None = None) -> list[P
             continue
         if _stem(name) not in file_of:
             raise NotFoundError(
-                f"{path}, line {number}: no file of {name!r} in {folder}. "
+                f"{path}, line {number}: no file of {name[:60]!r} in {folder}. "
                 "Choose the folder of the documents with --set data.folder=..."
             )
         files.append(file_of[_stem(name)])

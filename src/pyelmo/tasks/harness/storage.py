@@ -23,7 +23,7 @@ from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
 from pyelmo.formats.pretrained import SkipInit, check_finite
 from pyelmo.formats.tensor_file import read_tensors, write_tensors
-from pyelmo.parsing import read_json
+from pyelmo.parsing import field, read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.task import find_task
@@ -57,6 +57,11 @@ def load_model(path: str | Path, *, encoder: str | None = None, device: str = "c
     if config.get("format") != "pyelmo-task" or config.get("version") != 1:
         raise FormatError(f"{folder / CONFIG}: not the config of a task model of version 1")
     vocabularies = read_json(folder / VOCAB)
+    for name, words in vocabularies.items():
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise FormatError(f"{folder / VOCAB}: {name!r} is not a list of strings")
+    if not 0 <= field(config, "dim", int, folder / CONFIG) < 2**16:
+        raise FormatError(f"{folder / CONFIG}: 'dim' is {config['dim']}, expected the size of a word vector")
     try:
         task = find_task(config["task"])
         recipe = from_dict(task.recipe, config["recipe"])

@@ -114,7 +114,7 @@ def _read(entry: Path, words: int) -> npt.NDArray[Any] | None:
         if len(values) != words or hashlib.sha256(mapping).hexdigest() != facts["sha256"]:
             raise ValueError("checksum mismatch")
     except Exception as error:  # numpy raises errors of many types for a damaged header
-        raise FormatError(f"{entry}: this cache of vectors is damaged ({error}). Delete the folder.") from error
+        raise FormatError(f"{entry}: this cache of vectors is damaged ({error})") from error
     array: npt.NDArray[Any] = values
     return array
 
