@@ -29,7 +29,7 @@ def test_a_word_in_which_none_begins_has_the_one_that_runs_into_it(monkeypatch):
     from pyelmo.text.tokens import TokenSpan
 
     spans = [TokenSpan("ab", 0, 3), TokenSpan("c", 4, 5)]  # "a", "b" read as one word, as some morphemes are
-    monkeypatch.setattr("pyelmo.encoders.base.split_spans", lambda text, language: spans)
+    monkeypatch.setattr("pyelmo.text.tokens.split_spans", lambda text, language: spans)
     (found,) = encode(pool_morphemes(by_position, "ko-morph"), [["a", "b", "c"]])
     assert found[0, :, 0].tolist() == [0, 0, 1]
 

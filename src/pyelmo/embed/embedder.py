@@ -7,6 +7,7 @@ L layers (the token layer included), T tokens of a sentence, D vector.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +26,8 @@ from pyelmo.embed.engines.build import (
     usable_device,
 )
 from pyelmo.embed.engines.word_table import WordTable
-from pyelmo.embed.layers import LayerChoice, check_pooling, layer_picker
-from pyelmo.embed.stream import VectorOptions, stream_vectors
+from pyelmo.embed.layers import WORDS, LayerChoice, check_pooling, layer_picker
+from pyelmo.embed.stream import VectorOptions, stream_vectors, stream_words
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve as formats
 from pyelmo.formats.pretrained import Pretrained, Weights
@@ -37,7 +38,7 @@ from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.marked import read_gap, read_marked
 from pyelmo.text.normalisation import normalise_words
 from pyelmo.text.scripts import ScriptCheck
-from pyelmo.text.tokens import check_language, split_sentences, split_words
+from pyelmo.text.tokens import check_language, split_sentences, split_within, split_words, written_words
 from pyelmo.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -297,6 +298,8 @@ class Embedder:
             layers: "all", "top", "average", the number of a layer (0 is the token layer), the weights of a mix (one per
                 layer, or one for each of the 2L - 1 representations of both directions), or a `ScalarMix`.
             pooling: "mean", "max", "first" or "last" over the tokens; the result for a sentence without tokens is zero.
+                "words" gives one vector per word between white space, such as a Korean eojeol, or per word of a list:
+                the mean of the tokens into which the model's language splits it.
             batch_size: The largest number of sentences in a batch. Batches are also limited by their tokens.
             device: Move the model to this device first.
             progress: Show a progress bar on stderr.
@@ -306,7 +309,7 @@ class Embedder:
 
         Returns:
             One array per sentence, in input order: (L, T, D) for all layers, (T, D) for one layer or a mix; without T
-            if pooled.
+            if pooled, and with words instead of tokens for "words".
 
         Raises:
             InputError: A sentence or an argument cannot be used.
@@ -318,6 +321,8 @@ class Embedder:
             [(3, 4, 768), (3, 2, 768)]
             >>> model.embed(["A bank account."], layers="top", pooling="mean")[0].shape
             (768,)
+            >>> model.embed(["A bank account."], layers="top", pooling="words")[0].shape
+            (3, 768)
         """
         if isinstance(sentences, str):
             raise InputError("sentences is a single string; pass a list: embed([sentence])")
@@ -369,16 +374,27 @@ class Embedder:
             raise InputError(f"batch_size is {batch_size}; it must be at least 1")
         check_choice("output", output, ("numpy", "torch"))
         check_choice("dtype", dtype, ("float32", "float16"))
-        check_pooling(pooling)
+        check_pooling(pooling, keep_boundaries=keep_boundaries)
         pick = layer_picker(layers, self.config)
         if device is not None:
             self.to(device)
         options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, output=output, dtype=dtype)
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
-        tokenised = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
-        return stream_vectors(
-            self.word_table(), tokenised, options, batch_size=batch_size, window=WINDOW_BYTES // token_bytes
+        run = functools.partial(
+            stream_vectors, self.word_table(), batch_size=batch_size, window=WINDOW_BYTES // token_bytes
         )
+        if pooling == WORDS:
+            split = (self._split_within(sentence, number) for number, sentence in enumerate(sentences))
+            plain = replace(options, pooling=None, output="numpy", dtype="float32")
+            return stream_words(split, functools.partial(run, options=plain), options)
+        return run((self.tokenise(sentence, number) for number, sentence in enumerate(sentences)), options)
+
+    def _split_within(self, sentence: Sentence, number: int) -> tuple[list[str], list[tuple[int, int]]]:
+        """Return the tokens of a sentence, and which of them belong to each word between white space."""
+        words = written_words(sentence, self.language) if isinstance(sentence, str) else self.tokenise(sentence, number)
+        tokens, groups = split_within(words, self.language)
+        self._scripts.check(tokens)
+        return tokens, groups
 
     def encode(
         self,
@@ -418,7 +434,7 @@ class Embedder:
             >>> round(float(vector @ vector), 3)
             1.0
         """
-        if pooling is None or (isinstance(layers, str) and layers == "all"):
+        if pooling in (None, WORDS) or (isinstance(layers, str) and layers == "all"):
             raise InputError("encode: needs a pooling and one layer or a mix, so that a sentence has one vector")
         single = isinstance(sentences, str)
         vectors = self.embed(

@@ -8,15 +8,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig
 from pyelmo.errors import InputError
 from pyelmo.model.scalar_mix import ScalarMix, weigh
 
 LayerChoice = str | int | Sequence[float] | ScalarMix
-POOLINGS = ("mean", "max", "first", "last")
+WORDS = "words"  # one vector per word, instead of one per sentence
+POOLINGS = ("mean", "max", "first", "last", WORDS)
 
 
 def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor], Tensor]:
@@ -67,9 +70,20 @@ def _on(mix: ScalarMix, device: torch.device) -> ScalarMix:
     return mix if next(mix.parameters()).device == device else copy.deepcopy(mix).to(device)
 
 
-def check_pooling(pooling: str | None) -> None:
+def check_pooling(pooling: str | None, *, keep_boundaries: bool = False) -> None:
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
+    if pooling == WORDS and keep_boundaries:
+        raise InputError("pooling 'words' has no boundary tokens. Choose it or keep_boundaries (--keep-boundaries)")
+
+
+def pool_words(values: Float32Array, groups: Sequence[tuple[int, int]]) -> Float32Array:  # (.., T, D) -> (.., W, D)
+    """Return the mean of the tokens of each word; `groups` has their first token and their end. No token gives zero."""
+    pooled = np.zeros((*values.shape[:-2], len(groups), values.shape[-1]), dtype=np.float32)
+    for position, (first, end) in enumerate(groups):
+        if first < end:
+            pooled[..., position, :] = values[..., first:end, :].mean(-2, dtype=np.float32)
+    return pooled
 
 
 def pool(values: Tensor, pooling: str | None) -> Tensor:

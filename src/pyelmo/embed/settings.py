@@ -12,12 +12,13 @@ from typing import Any
 
 from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.files.store import FORMATS, check_format
-from pyelmo.embed.layers import check_pooling, layer_picker, mix_weights
+from pyelmo.embed.layers import WORDS, check_pooling, layer_picker, mix_weights
 from pyelmo.errors import InputError
 from pyelmo.files import absolute
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.text.rows import TextRow
+from pyelmo.text.tokens import written_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class EmbedSettings:
             object.__setattr__(self, "layers", mix_weights(self.layers))
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r} is none of {', '.join(FORMATS)}.")
-        check_pooling(self.pooling)
+        check_pooling(self.pooling, keep_boundaries=self.keep_boundaries)
         for name in ("batch_size", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -71,8 +72,11 @@ class EmbedSettings:
         return embedder
 
     def tokenise(self, embedder: Embedder, sentence: TextRow) -> list[str]:
+        """Return the words that get vectors."""
         if sentence.words is not None:
             return sentence.words
+        if self.pooling == WORDS:
+            return written_words(sentence.text, embedder.language)
         return sentence.text.split() if self.tokenised else embedder.tokenise(sentence.text)
 
     def stream(self, embedder: Embedder, sentences: Iterable[list[str]]) -> Iterator[Any]:

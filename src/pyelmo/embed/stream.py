@@ -11,7 +11,7 @@ N tokens of all sentences of a window with boundary tokens, T tokens of one sent
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ import torch
 
 from pyelmo.embed.engines.base import PendingBatch, PickLayers
 from pyelmo.embed.engines.word_table import WordTable
-from pyelmo.embed.layers import pool
+from pyelmo.embed.layers import pool, pool_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +81,24 @@ def stream_vectors(
         _finish(submitted.popleft(), options, copy=engine.copy_sentences)
     for remaining in windows:
         yield from remaining.results
+
+
+def stream_words(
+    split: Iterable[tuple[list[str], list[tuple[int, int]]]],
+    stream: Callable[[Iterable[list[str]]], Iterator[Any]],
+    options: VectorOptions,
+) -> Iterator[Any]:
+    """Yield the vectors of the words of each sentence: the means of those that `stream` returns for their tokens."""
+    waiting: deque[list[tuple[int, int]]] = deque()
+
+    def tokens() -> Iterator[list[str]]:
+        for sentence, groups in split:
+            waiting.append(groups)
+            yield sentence
+
+    for values in stream(tokens()):
+        pooled = pool_words(values, waiting.popleft()).astype(options.dtype, copy=False)
+        yield torch.from_numpy(pooled) if options.output == "torch" else pooled
 
 
 def _windows(sentences: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:

@@ -8,18 +8,15 @@ L layers, T tokens of a sentence, D vector.
 from __future__ import annotations
 
 import functools
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any, Protocol
-
-import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.layers import pool_words
 from pyelmo.errors import InputError
-from pyelmo.text.tokens import split_spans
+from pyelmo.text.tokens import split_within
 
 _WINDOW = 16  # batches whose sentences are sorted by length together
 _MORPHEMES = "ko-morph"
@@ -170,16 +167,9 @@ def pool_morphemes(embed: Encoder, language: str) -> Encoder:
     """
 
     def encoder(sentences: Sequence[list[str]], /) -> Iterator[Float32Array]:
-        split = [split_spans(" ".join(words), language) for words in sentences]
-        arrays = encode(embed, [[span.word for span in spans] for spans in split])
-        for words, spans, layers in zip(sentences, split, arrays, strict=True):
-            starts = list(accumulate((len(word) + 1 for word in words[:-1]), initial=0))
-            owners = np.array([bisect_right(starts, span.start) - 1 for span in spans])  # increasing
-            firsts = np.searchsorted(owners, np.arange(len(words) + 1))
-            pooled = np.empty((len(layers), len(words), layers.shape[2]), dtype=np.float32)
-            for position, (first, last) in enumerate(pairwise(firsts)):
-                first = first if first < last else max(last - 1, 0)
-                pooled[:, position] = layers[:, first : max(last, first + 1)].mean(1, dtype=np.float32)
-            yield pooled
+        split = [split_within(words, language) for words in sentences]
+        arrays = encode(embed, [tokens for tokens, _ in split])
+        for (_, groups), layers in zip(split, arrays, strict=True):
+            yield pool_words(layers, groups)
 
     return encoder

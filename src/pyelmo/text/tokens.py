@@ -20,8 +20,9 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Callable
-from itertools import pairwise
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from pyelmo.errors import InputError, missing_extra
@@ -162,6 +163,27 @@ def split_spans(text: str, language: str = "general", gap: tuple[int, int] | Non
         end = start + len(word)
         spans.append(TokenSpan(word, *original(start, end)))
     return spans
+
+
+def written_words(text: str, language: str) -> list[str]:
+    """Return the words between white space as they are written (Korean eojeols), without invisible ones."""
+    return [word for word in text.split() if normalise(word, language)]
+
+
+def split_within(words: Sequence[str], language: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """Split the words of a sentence into smaller ones; return these, and the first and the end of those of each word.
+
+    A smaller word belongs to the word in which it begins. A word in which none begins has the one that extends into it.
+    """
+    spans = split_spans(" ".join(words), language)
+    starts = list(accumulate((len(word) + 1 for word in words[:-1]), initial=0))
+    owners = [bisect_right(starts, span.start) - 1 for span in spans]  # increasing
+    firsts = [bisect_left(owners, position) for position in range(len(words) + 1)]
+    groups = [
+        (first, end) if first < end else (max(end - 1, 0), min(max(end, 1), len(spans)))
+        for first, end in pairwise(firsts)
+    ]
+    return [span.word for span in spans], groups
 
 
 @functools.cache

@@ -33,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     weights = "all, top, average, the index of a layer from 0, or the weights of a mix such as 0.2,0.3,0.5"
     options.add_layers(parser, default="all", choices=weights)
     parser.add_argument(
-        "--pooling", choices=("mean", "max", "first", "last"),
-        help="write one vector per sentence, computed from those of its words (default: one vector per word)",
+        "--pooling", choices=("mean", "max", "first", "last", "words"),
+        help="write one vector per sentence, computed from those of its tokens; words: one per word between spaces "
+        "(a Korean eojeol), the mean of its tokens (default: one vector per token)",
     )  # fmt: skip
     parser.add_argument(
         "--format", choices=("hdf5", "npz", "parquet", "jsonl"),

@@ -20,6 +20,7 @@ from pyelmo.embed.bulk.process_runner import process_workers
 from pyelmo.embed.bulk.ray_runner import import_ray, ray_workers
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.files.inputs import InputScan, has_positions, scan, write_rows
+from pyelmo.embed.layers import WORDS
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
 from pyelmo.files import locked, sha256
@@ -183,7 +184,8 @@ def _save_common_words(job: BulkJob, embedder: Embedder) -> None:
     counts: Counter[str] = Counter()
     characters = 0
     for sentence in job.rows():
-        counts.update(job.settings.tokenise(embedder, sentence))
+        words = job.settings.tokenise(embedder, sentence)
+        counts.update(embedder.tokenise(" ".join(words)) if job.settings.pooling == WORDS else words)
         characters += len(sentence.text)
         if characters > COUNTED_CHARACTERS:
             break

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.files.store import open_writer
+from pyelmo.embed.layers import WORDS
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
 from pyelmo.text.rows import TextRow
@@ -41,7 +42,7 @@ def write_embeddings(
 
     with open_writer(
         path, format=settings.format, dim=embedder.config.dim, layers=layer_names,
-        pooled=settings.pooling is not None, force=force, float16=settings.float16, first=first,
+        pooled=settings.pooling not in (None, WORDS), force=force, float16=settings.float16, first=first,
     ) as writer:  # fmt: skip
         for vectors in settings.stream(embedder, tokenised()):
             text, words = pending.popleft()
