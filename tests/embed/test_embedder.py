@@ -93,8 +93,10 @@ def test_pooling_never_counts_padding_or_boundary_tokens(tiny):
         "last": lambda a: a[-1],
     }.items():
         for got, vectors in zip(tiny.embed(SENTENCES, layers="top", pooling=name), everything, strict=True):
-            want = make(vectors) if len(vectors) else np.zeros(16)
-            assert worst(got, want) < 1e-6, name
+            if len(vectors):
+                assert worst(got, make(vectors)) < 1e-6, name
+            else:
+                assert np.isnan(got).all()
 
 
 def test_strings_are_split_and_never_lower_cased(tiny):
@@ -182,12 +184,13 @@ def test_elmo_takes_sentences_as_embed_does(tiny):
 def test_encode_returns_one_matrix(tiny):
     sentences = ["The bank, yes.", "A river", ""]
     matrix = tiny.encode(sentences)
-    assert np.array_equal(matrix, np.stack(tiny.embed(sentences, layers="average", pooling="mean")))
+    assert np.array_equal(matrix[:2], np.stack(tiny.embed(sentences[:2], layers="average", pooling="mean")))
+    assert np.isnan(matrix[2]).all()
     assert np.array_equal(tiny.encode("A river"), matrix[1])
     assert tiny.encode([]).shape == (0, 16)
     lengths = np.linalg.norm(tiny.encode(sentences, normalize_embeddings=True), axis=1)
-    assert lengths == pytest.approx([1, 1, 0], abs=1e-6)
-    assert torch.equal(tiny.encode(sentences, convert_to_tensor=True), torch.from_numpy(matrix))
+    assert lengths == pytest.approx([1, 1, np.nan], abs=1e-6, nan_ok=True)
+    assert torch.equal(tiny.encode(sentences[:2], convert_to_tensor=True), torch.from_numpy(matrix[:2]))
     with pytest.raises(InputError, match="needs a pooling"):
         tiny.encode(sentences, layers="all")
 

@@ -297,7 +297,7 @@ class Embedder:
             sentences: Strings, which are split into words, or lists of words.
             layers: "all", "top", "average", the number of a layer (0 is the token layer), the weights of a mix (one per
                 layer, or one for each of the 2L - 1 representations of both directions), or a `ScalarMix`.
-            pooling: "mean", "max", "first" or "last" over the tokens; the result for a sentence without tokens is zero.
+            pooling: "mean", "max", "first" or "last" over the tokens; the result for a sentence without tokens is NaN.
                 "words" gives one vector per word between white space, such as a Korean eojeol, or per word of a list:
                 the mean of the tokens into which the model's language splits it.
             batch_size: The largest number of sentences in a batch. Batches are also limited by their tokens.
@@ -420,7 +420,7 @@ class Embedder:
             device: Move the model to this device first.
 
         Returns:
-            An array (number of sentences, D), or (D,) for one string. The vector of a sentence without words is zero.
+            An array (number of sentences, D), or (D,) for one string. The vector of a sentence without words is NaN.
 
         Raises:
             InputError: A sentence or an argument cannot be used.

@@ -6,6 +6,7 @@ L layers, B sentences, T tokens, D vector.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -87,11 +88,11 @@ def pool_words(values: Float32Array, groups: Sequence[tuple[int, int]]) -> Float
 
 
 def pool(values: Tensor, pooling: str | None) -> Tensor:
-    """Reduce (.., T, D) to (.., D). The result of a sentence without tokens is zero."""
+    """Reduce (.., T, D) to (.., D). The result of a sentence without tokens is NaN: it has no vector."""
     if pooling is None:
         return values
     if values.shape[-2] == 0:
-        return values.new_zeros(*values.shape[:-2], values.shape[-1])
+        return values.new_full((*values.shape[:-2], values.shape[-1]), math.nan)
     if pooling == "mean":
         return values.mean(-2)
     if pooling == "max":

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyelmo.embed.embedder import Embedder, Precision
+from pyelmo.embed.files.inputs import DOCUMENT, documents_to_sentences, kept_types
 from pyelmo.embed.files.store import FORMATS, check_format
 from pyelmo.embed.layers import WORDS, check_pooling, layer_picker, mix_weights
 from pyelmo.errors import InputError
 from pyelmo.files import absolute
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import Pretrained
-from pyelmo.text.rows import TextRow
+from pyelmo.text.rows import ReadOptions, TextRow
 from pyelmo.text.tokens import written_words
 
 
@@ -30,6 +31,7 @@ class EmbedSettings:
     vocab: str | None = None
     language: str | None = None  # None: the language whose rules split the model's training text
     tokenised: bool = False
+    documents: bool = False  # each row of the input is a document, which is split into sentences
     layers: str | int | Sequence[float] = "all"
     pooling: str | None = None
     keep_boundaries: bool = False
@@ -49,6 +51,8 @@ class EmbedSettings:
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r} is none of {', '.join(FORMATS)}.")
         check_pooling(self.pooling, keep_boundaries=self.keep_boundaries)
+        if self.documents and self.tokenised:
+            raise InputError("documents are split into sentences, but a tokenised line is one sentence: set only one")
         for name in ("batch_size", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -70,6 +74,15 @@ class EmbedSettings:
         )
         embedder.word_table()  # packs the weights now, not at the first sentence
         return embedder
+
+    def sentences(self, embedder: Embedder, rows: Iterable[TextRow]) -> Iterable[TextRow]:
+        """Return the sentences of the input: its rows, or the sentences of its rows if these are documents."""
+        return documents_to_sentences(rows, embedder.language) if self.documents else rows
+
+    def extra_columns(self, inputs: Sequence[str], reading: ReadOptions) -> list[tuple[str, str]]:
+        """Return the names and types of the columns of the output that come from the input."""
+        document = [(DOCUMENT, "int64")] if self.documents else []
+        return document + list(zip(reading.keep, kept_types(inputs, reading), strict=True))
 
     def tokenise(self, embedder: Embedder, sentence: TextRow) -> list[str]:
         """Return the words that get vectors."""

@@ -105,8 +105,10 @@ def build(
     chosen = EmbedSettings(model=str(model), layers=layer, **settings)
     if layer == "all":
         raise InputError("an index holds one layer: 'top', 'average', the number of a layer, or the weights of a mix")
-    if chosen.pooling or chosen.keep_boundaries:
-        raise InputError("an index holds one vector for each word: pooling and keep_boundaries cannot be set")
+    if chosen.pooling or chosen.keep_boundaries or chosen.documents:
+        raise InputError(
+            "an index has one vector per word of a line: pooling, keep_boundaries and documents cannot be set"
+        )
     import_faiss()
     _check_output(Path(output), force=force)
     pretrained = chosen.read_model()

@@ -14,6 +14,7 @@ from pyelmo.errors import InputError
 
 if TYPE_CHECKING:
     from pyelmo.embed.settings import EmbedSettings
+    from pyelmo.text.rows import ReadOptions
 
 HELP = "Embed every sentence of a text and write the vectors to a file."
 EXAMPLE = "elmo embed sentences.txt -o vectors.hdf5 --layers all"
@@ -34,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_layers(parser, default="all", choices=weights)
     parser.add_argument(
         "--pooling", choices=("mean", "max", "first", "last", "words"),
-        help="write one vector per sentence, computed from those of its tokens; words: one per word between spaces "
-        "(a Korean eojeol), the mean of its tokens (default: one vector per token)",
+        help="write one vector per sentence, computed from those of its tokens, as one matrix in npz and Parquet (NaN "
+        "for a blank line); words: one per word between spaces (a Korean eojeol), the mean of its tokens (default: one "
+        "vector per token)",
     )  # fmt: skip
     parser.add_argument(
         "--format", choices=("hdf5", "npz", "parquet", "jsonl"),
@@ -44,6 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--float16", action="store_true", help="store the vectors in half precision")
     options.add_tokenised(parser)
     options.add_reading(parser)
+    parser.add_argument(
+        "--keep", metavar="NAME,NAME,...", default="",
+        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl (default: none)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--documents", action="store_true",
+        help="split each line or row into its sentences; the output has a column document, the number of the line or "
+        "row from 0, and a blank one has no sentences",
+    )  # fmt: skip
     options.add_language(parser)
     options.add_batch_size(parser)
     options.add_device(parser)
@@ -95,7 +106,7 @@ def _run_bulk(args: argparse.Namespace) -> None:
 
     job = BulkJob(
         settings=_settings(args, args.format or "parquet"), inputs=args.inputs, output=args.output,
-        reading=options.reading_options(args), part_sentences=args.part_sentences,
+        reading=_reading(args), part_sentences=args.part_sentences,
         workers=args.workers, runner=args.runner,
     )  # fmt: skip
     result = run_job(job, progress=not args.quiet, force=args.force)
@@ -116,11 +127,24 @@ def _run_single(args: argparse.Namespace) -> None:
     settings = _settings(args, format_of(args.output, args.format))
     if args.output != "-":
         check_output(Path(args.output), force=args.force)  # before the model is loaded
-    reading = options.reading_options(args)
+    reading = _reading(args)
     total = count(read(args.inputs, reading), args.inputs)
+    if total == 0:
+        raise InputError(f"{', '.join(args.inputs)}: there is nothing to embed, because the input is empty")
+    extra = settings.extra_columns(args.inputs, reading)
     embedder = settings.load()
+    if settings.documents:
+        total = count(settings.sentences(embedder, read(args.inputs, reading)), args.inputs)
     with tqdm(total=total, unit=" sentences", disable=args.quiet, file=sys.stderr) as bar:
-        sentences = read(args.inputs, reading)
-        blank = write_embeddings(settings, embedder, sentences, args.output, force=args.force, advance=bar.update)
+        sentences = settings.sentences(embedder, read(args.inputs, reading))
+        blank = write_embeddings(
+            settings, embedder, sentences, args.output, extra=extra, force=args.force, advance=bar.update
+        )
     if blank and not args.quiet:
-        say(f"elmo: {blank} blank lines have no vectors, but are counted in the numbering of the sentences")
+        missing = "null" if settings.format == "jsonl" else "NaN"
+        result = "no vectors" if settings.pooling in (None, "words") else f"{missing} instead of a vector"
+        say(f"elmo: {blank} blank lines have {result}, and are counted in the numbering of the sentences")
+
+
+def _reading(args: argparse.Namespace) -> ReadOptions:
+    return options.reading_options(args, [name.strip() for name in args.keep.split(",") if name.strip()])

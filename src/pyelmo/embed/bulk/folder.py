@@ -96,7 +96,9 @@ def _differences(path: Path, description: dict[str, Any]) -> list[str]:
     if model != description["model"]["sha256"]:
         differences.append(f"another model: {name} then, {description['model']['name']} now")
     for key, value in description.items():
-        if key not in ("inputs", "model", "parts", "sentences") and old.get(key) != value:
+        if key in ("inputs", "model", "parts", "sentences") or (key not in old and not value):
+            continue  # an older version had no such option
+        if old.get(key) != value:
             differences.append(f"{key}: {old.get(key)} then, {value} now")
     return differences
 

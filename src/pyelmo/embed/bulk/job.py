@@ -51,6 +51,7 @@ class BulkJob:
     inputs: Sequence[str]
     output: str
     reading: ReadOptions = field(default_factory=ReadOptions)
+    extra: Sequence[tuple[str, str]] = ()  # names and types of the columns that come from the input
     rows_file: str | None = None  # the rows of inputs in which no part can begin in the middle
     part_sentences: int = PART_SENTENCES
     workers: int = 1
@@ -114,7 +115,7 @@ class BulkJob:
         sentences = itertools.islice(self.rows(part.position), part.count)
         write_embeddings(
             self.settings, embedder, sentences, self.path(part),
-            first=part.first, count=part.count, force=True, advance=advance,
+            extra=self.extra, first=part.first, count=part.count, force=True, advance=advance,
         )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def embed_corpus(
     *,
     model: str | Path,
     column: str | None = None,
+    keep: Sequence[str] = (),
     input_format: str = "auto",
     encoding: str | None = None,
     part_sentences: int = PART_SENTENCES,
@@ -66,6 +67,7 @@ def embed_corpus(
         model: A folder or a file of a model, the name of a bundled model, or a Hub id.
         column: The column of csv, tsv, jsonl and Parquet files, with strings or lists of words (default for Parquet
             files: the first of "tokens", "sentence" and "text" that exists).
+        keep: Other columns of the input that are copied into the output (not into hdf5).
         input_format: "text", "csv", "tsv", "jsonl" or "parquet" (default: by the name or the beginning of a file).
         encoding: The encoding of the files (default: UTF-8).
         part_sentences: Sentences per part.
@@ -73,8 +75,9 @@ def embed_corpus(
         runner: "processes", or "ray" to run the workers on Ray.
         progress: Show a progress bar on stderr.
         force: Delete the parts of another job in the folder.
-        settings: All fields of `EmbedSettings`: options, vocab, language, tokenised, layers, pooling, keep_boundaries,
-            format ("parquet", "hdf5", "npz" or "jsonl"), float16, precision, device, batch_size, threads.
+        settings: All fields of `EmbedSettings`: options, vocab, language, tokenised, documents, layers, pooling,
+            keep_boundaries, format ("parquet", "hdf5", "npz" or "jsonl"), float16, precision, device, batch_size,
+            threads.
 
     Returns:
         The numbers of `sentences` and `parts` in the folder, and of `new_parts` that this run wrote.
@@ -94,10 +97,10 @@ def embed_corpus(
     """
     if isinstance(inputs, (str, Path)):
         raise InputError(f"inputs is the single name {str(inputs)!r}; pass a list of files, even for one file")
+    reading = ReadOptions(column=column, keep=tuple(keep), input_format=input_format, encoding=encoding)
     job = BulkJob(
         settings=EmbedSettings(model=str(model), **settings), inputs=[str(path) for path in inputs],
-        output=str(output), reading=ReadOptions(column=column, input_format=input_format, encoding=encoding),
-        part_sentences=part_sentences, workers=workers, runner=runner,
+        output=str(output), part_sentences=part_sentences, workers=workers, runner=runner, reading=reading,
     )  # fmt: skip
     return run_job(job, progress=progress, force=force)
 
@@ -113,7 +116,7 @@ def run_job(job: BulkJob, *, progress: bool = False, force: bool = False) -> Bul
     settings = dataclasses.replace(job.settings, threads=None) if job.has_workers else job.settings
     embedder = settings.load()
     with _folder_of(job), locked(job.folder), removing_leftovers(job.folder):
-        job, input_scan = _scanned(job)
+        job, input_scan = _scanned(job, embedder)
         parts = _parts(job, input_scan)
         begin(job.folder, describe(job, embedder, input_scan), force=force)
         missing = [part for part in parts if not job.path(part).exists()]
@@ -144,12 +147,13 @@ def _folder_of(job: BulkJob) -> Iterator[None]:
         raise
 
 
-def _scanned(job: BulkJob) -> tuple[BulkJob, InputScan]:
+def _scanned(job: BulkJob, embedder: Embedder) -> tuple[BulkJob, InputScan]:
     """Find where each part begins. Inputs in which no part can begin in the middle are written as rows first."""
-    if has_positions(job.inputs, job.reading):
+    job = dataclasses.replace(job, extra=job.settings.extra_columns(job.inputs, job.reading))
+    if not job.settings.documents and has_positions(job.inputs, job.reading):
         result = scan(job.inputs, job.part_sentences, job.reading)
     else:
-        write_rows(job.rows(), job.rows_path)
+        write_rows(job.settings.sentences(embedder, job.rows()), job.rows_path)
         job = dataclasses.replace(job, rows_file=str(job.rows_path))
         result = scan([str(job.rows_path)], job.part_sentences)
         result = dataclasses.replace(result, sha256=[sha256(Path(path)) for path in job.inputs])

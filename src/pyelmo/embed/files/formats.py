@@ -5,10 +5,15 @@ L layers, T tokens, D vector. An array is (L, T, D), or (T, D) for one layer; if
     hdf5     The layout of `allennlp elmo`: dataset "0", "1", ... for each line, and dataset "sentence_to_index", shape
              (1,), a string of JSON {sentence: "index"}, where a repeated sentence keeps its last index. No tokens.
     npz      Entry "0", "1", ... for each sentence, and entry "sentences", the bytes (uint8) of a JSON list of
-             {"sentence": ..., "tokens": [...]}: json.loads(bytes(numpy.load(path)["sentences"])).
+             {"sentence": ..., "tokens": [...]}: json.loads(bytes(numpy.load(path)["sentences"])). If pooled, instead of
+             "0", "1", ... one matrix (N, D) of all N sentences for each layer ("vectors" for one layer), and "index",
+             the number of each sentence.
     parquet  One row for each sentence: index, sentence, tokens, and a column for each layer ("vectors" for one layer)
              of lists of D floats. Lone surrogates, which UTF-8 cannot encode, are stored as U+FFFD.
     jsonl    One line for each sentence: {"index", "sentence", "tokens", "shape", "vectors"}.
+
+All but hdf5 can hold more columns, such as the label of a sentence: columns of Parquet, and fields of the JSON objects.
+The pooled vector of a sentence without tokens is NaN, in jsonl null.
 """
 
 from __future__ import annotations
@@ -18,8 +23,8 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -35,6 +40,8 @@ from pyelmo.text.parquet import pyarrow_parquet
 ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group stays in memory until it is full
 ROW_GROUP_ROWS = 10_000
 LARGEST_ARRAY = 2**30  # bytes of one sentence in a file of any origin
+_COLUMNS = ("index", "sentence", "tokens", "shape", "vectors")  # of every file; the layers follow
+_EXTRA = b"pyelmo.extra"
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -47,8 +54,12 @@ class Layout:
     pooled: bool  # there is no axis T
     dim: int
     float16: bool = False
+    extra: Sequence[tuple[str, str]] = ()  # more columns: their names, and their types in Parquet
 
     def __post_init__(self) -> None:
+        for name, _ in self.extra:
+            if name in (*_COLUMNS, *self.columns):
+                raise InputError(f"the column {name!r} cannot be kept: the output has one of that name. Rename it.")
         if self.dim < 1 or not self.columns:
             raise InputError(f"embeddings need a layer and a dimension, got {len(self.columns)} and {self.dim}.")
 
@@ -74,22 +85,26 @@ class StoredSentence:
     sentence: str | None
     tokens: list[str] | None
     vectors: np.ndarray
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Sink(Protocol):
     """Writes one format. After the last array either `finish` or `abandon` is called."""
 
-    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None: ...
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray, extra: Sequence[Any]) -> None: ...
     def finish(self) -> None: ...
     def abandon(self) -> None: ...
 
 
 class Hdf5Sink:
     def __init__(self, part: Path, layout: Layout) -> None:
+        if layout.extra:
+            names = ", ".join(name for name, _ in layout.extra)
+            raise InputError(f"hdf5 has no place for the columns {names}. Write parquet, npz or jsonl.")
         self._hdf5 = Hdf5Writer(part)
         self._indexes: dict[str, str] = {}
 
-    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray, extra: Sequence[Any]) -> None:
         self._hdf5.write(str(index), array)
         self._indexes[sentence] = str(index)
 
@@ -125,28 +140,52 @@ def _read_dataset(file: h5py.File, name: str) -> np.ndarray:
 class NpzSink:
     def __init__(self, part: Path, layout: Layout) -> None:
         self._zip = zipfile.ZipFile(part, "w")
+        self._layout = layout
         self._texts = tempfile.TemporaryFile(dir=part.parent)  # noqa: SIM115 -- lives as long as the sink
+        columns = layout.columns if layout.pooled else []
+        self._matrices = [tempfile.TemporaryFile(dir=part.parent) for _ in columns]  # noqa: SIM115
         self._separator = b"["
+        self._first, self._count = 0, 0
 
-    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
-        with self._entry(str(index)) as entry:
-            np.lib.format.write_array(entry, array, allow_pickle=False)
-        self._texts.write(self._separator + json.dumps({"sentence": sentence, "tokens": tokens}).encode("ascii"))
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray, extra: Sequence[Any]) -> None:
+        if not self._count:
+            self._first = index
+        self._count += 1
+        if self._layout.pooled:
+            for matrix, row in zip(self._matrices, array if self._layout.stacked else [array], strict=True):
+                matrix.write(row.tobytes())
+        else:
+            with self._entry(str(index)) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+        names = [name for name, _ in self._layout.extra]
+        fields = {"sentence": sentence, "tokens": tokens, **dict(zip(names, extra, strict=True))}
+        self._texts.write(self._separator + json.dumps(fields, default=str).encode("ascii"))
         self._separator = b",\n"
 
     def finish(self) -> None:
+        shape, dtype = (self._count, self._layout.dim), np.dtype(np.float16 if self._layout.float16 else np.float32)
+        for name, matrix in zip(self._layout.columns, self._matrices, strict=False):
+            self._copy(name, matrix, dtype, shape)
+        if self._matrices:
+            with self._entry("index") as entry:
+                np.lib.format.write_array(entry, np.arange(self._first, self._first + self._count))
         self._texts.write(b"]" if self._separator != b"[" else b"[]")
-        header = {"descr": "|u1", "fortran_order": False, "shape": (self._texts.tell(),)}
-        self._texts.seek(0)
-        with self._entry("sentences") as entry:
-            np.lib.format.write_array_header_1_0(entry, header)
-            shutil.copyfileobj(self._texts, entry)
-        self._texts.close()
+        self._copy("sentences", self._texts, np.dtype(np.uint8), (self._texts.tell(),))
         self._zip.close()
 
     def abandon(self) -> None:
         with self._texts:
             self._zip.close()
+        for matrix in self._matrices:
+            matrix.close()
+
+    def _copy(self, name: str, data: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        """Write an entry from a temporary file, as its length is known only at the end."""
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        data.seek(0)
+        with self._entry(name) as entry, data:
+            np.lib.format.write_array_header_1_0(entry, header)
+            shutil.copyfileobj(data, entry)
 
     def _entry(self, name: str) -> IO[bytes]:
         # The default ZipInfo has a fixed date, so the same embeddings give the same bytes.
@@ -156,11 +195,19 @@ class NpzSink:
 def _read_npz(path: Path) -> Iterator[StoredSentence]:
     # Without numpy.load, which searches a list for each name: its time grows with the square of the sentences.
     with zipfile.ZipFile(path) as file:
-        first = file.namelist()[0].removesuffix(".npy")  # the first sentence's number, or "sentences" if there are none
-        for index, text in enumerate(
-            parse_json(bytes(read_npz_member(file, "sentences")), path), int(first) if first.isdecimal() else 0
-        ):
-            yield StoredSentence(index, text["sentence"], text["tokens"], read_npz_member(file, str(index)))
+        names = [name.removesuffix(".npy") for name in file.namelist()]
+        texts = parse_json(bytes(read_npz_member(file, "sentences")), path)
+        if "index" in names:  # pooled: the matrices come first
+            columns = names[: names.index("index")]
+            matrices = [read_npz_member(file, name) for name in columns]
+            pooled = matrices[0] if columns == ["vectors"] else np.stack(matrices, 1)
+            indexes = read_npz_member(file, "index").tolist()
+            rows: Iterable[Any] = zip(indexes, texts, pooled, strict=True)
+        else:
+            first = int(names[0]) if names[0].isdecimal() else 0  # the number of the first sentence
+            rows = ((index, text, read_npz_member(file, str(index))) for index, text in enumerate(texts, first))
+        for index, text, vectors in rows:
+            yield StoredSentence(index, text.pop("sentence"), text.pop("tokens"), vectors, text)
 
 
 class ParquetSink:
@@ -171,18 +218,22 @@ class ParquetSink:
         column = vector if layout.pooled else pa.list_(vector)
         texts = [("index", pa.int64()), ("sentence", pa.string()), ("tokens", pa.list_(pa.string()))]
         self._pa = pa
-        self._schema = pa.schema(texts + [(name, column) for name in layout.columns])
+        extra = [(name, pa.type_for_alias(kind)) for name, kind in layout.extra]
+        # The names of the extra columns are in the metadata; all other columns are layers.
+        names = {_EXTRA: json.dumps([name for name, _ in layout.extra])} if layout.extra else None
+        self._schema = pa.schema(texts + extra + [(name, column) for name in layout.columns], metadata=names)
         self._layout = layout
-        self._rows: list[tuple[int, str, list[str], np.ndarray]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._bytes = 0
         self._file = open(part, "wb")  # noqa: SIM115 -- lives as long as the sink
         self._writer = pyarrow_parquet().ParquetWriter(
             self._file, self._schema, use_dictionary=False, write_statistics=["index"]
         )
 
-    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray, extra: Sequence[Any]) -> None:
         # A copy, because the caller's array may be a view that keeps a whole batch in memory.
-        self._rows.append((index, _storable(sentence), [_storable(token) for token in tokens], array.copy()))
+        values = [_typed(value, kind) for value, (_, kind) in zip(extra, self._layout.extra, strict=True)]
+        self._rows.append((index, _storable(sentence), [_storable(token) for token in tokens], *values, array.copy()))
         self._bytes += array.nbytes
         if self._bytes >= ROW_GROUP_BYTES or len(self._rows) >= ROW_GROUP_ROWS:
             self._flush()
@@ -198,12 +249,12 @@ class ParquetSink:
         self._file.close()
 
     def _flush(self) -> None:
-        indexes, sentences, tokens, arrays = zip(*self._rows, strict=True)
-        types = self._schema.types[:3]
-        texts = [self._pa.array(values, type) for values, type in zip((indexes, sentences, tokens), types, strict=True)]
+        *columns, arrays = zip(*self._rows, strict=True)
+        types = self._schema.types[: len(columns)]
+        texts = [self._pa.array(values, type) for values, type in zip(columns, types, strict=True)]
         layers = zip(*arrays, strict=True) if self._layout.stacked else [arrays]
-        columns = texts + [self._vectors(layer) for layer in layers]
-        self._writer.write_table(self._pa.Table.from_arrays(columns, schema=self._schema))
+        vectors = [self._vectors(layer) for layer in layers]
+        self._writer.write_table(self._pa.Table.from_arrays(texts + vectors, schema=self._schema))
         self._rows, self._bytes = [], 0
 
     def _vectors(self, arrays: Sequence[np.ndarray]) -> Any:
@@ -217,13 +268,14 @@ class ParquetSink:
 
 def _read_parquet(path: Path) -> Iterator[StoredSentence]:
     with pyarrow_parquet().ParquetFile(path) as file:
+        extra = parse_json((file.schema_arrow.metadata or {}).get(_EXTRA, b"[]"), path)
         for batch in file.iter_batches(batch_size=64):
-            texts = [batch.column(name).to_pylist() for name in ("index", "sentence", "tokens")]
-            names = batch.schema.names[3:]
-            for row, (index, sentence, tokens) in enumerate(zip(*texts, strict=True)):
+            texts = [batch.column(name).to_pylist() for name in ("index", "sentence", "tokens", *extra)]
+            names = batch.schema.names[3 + len(extra) :]
+            for row, (index, sentence, tokens, *values) in enumerate(zip(*texts, strict=True)):
                 layers = [_numpy(batch.column(name)[row].values) for name in names]
                 vectors = layers[0] if names == ["vectors"] else np.stack(layers)
-                yield StoredSentence(index, sentence, tokens, vectors)
+                yield StoredSentence(index, sentence, tokens, vectors, dict(zip(extra, values, strict=True)))
 
 
 def _numpy(values: Any) -> np.ndarray:
@@ -233,6 +285,13 @@ def _numpy(values: Any) -> np.ndarray:
         return flat.reshape(len(values), values.type.list_size)
     array: np.ndarray = values.to_numpy(zero_copy_only=False)
     return array
+
+
+def _typed(value: Any, kind: str) -> Any:
+    """Return the value of an extra column as its type can store it; in a column of text, other values become JSON."""
+    if kind != "string" or value is None:
+        return value
+    return _storable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _storable(text: str) -> str:
@@ -248,13 +307,17 @@ def parquet_takes_float16() -> bool:
 class JsonlSink:
     def __init__(self, part: Path | IO[str], layout: Layout) -> None:
         self._owned = isinstance(part, Path)
+        self._layout = layout
         self._stream = open(part, "w", encoding="ascii", newline="\n") if isinstance(part, Path) else part  # noqa: SIM115
 
-    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray) -> None:
-        if not np.isfinite(array).all():
+    def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray, extra: Sequence[Any]) -> None:
+        blank = self._layout.pooled and not tokens and np.isnan(array).all()
+        if not blank and not np.isfinite(array).all():
             raise InputError(f"sentence {index}: a vector has NaN or infinity, which JSON cannot represent. Use hdf5.")
-        fields = {"index": index, "sentence": sentence, "tokens": tokens, "shape": array.shape}
-        self._stream.write(f'{json.dumps(fields)[:-1]}, "vectors": {_json_numbers(array)}}}\n')
+        names = [name for name, _ in self._layout.extra]
+        fields = {"index": index, "sentence": sentence, "tokens": tokens, **dict(zip(names, extra, strict=True))}
+        text = json.dumps({**fields, "shape": array.shape}, default=str)[:-1]
+        self._stream.write(f'{text}, "vectors": {"null" if blank else _json_numbers(array)}}}\n')
 
     def finish(self) -> None:
         self._stream.flush()
@@ -270,8 +333,10 @@ def _read_jsonl(path: Path) -> Iterator[StoredSentence]:
     with open(path, encoding="utf-8") as file:
         for line in file:
             row = parse_json(line, path)
-            vectors = np.array(row["vectors"], dtype=np.float32).reshape(row["shape"])
-            yield StoredSentence(row["index"], row["sentence"], row["tokens"], vectors)
+            numbers, shape = row.pop("vectors"), row.pop("shape")
+            vectors = np.full(shape, np.nan) if numbers is None else np.array(numbers).reshape(shape)
+            index, sentence, tokens = (row.pop(name) for name in ("index", "sentence", "tokens"))
+            yield StoredSentence(index, sentence, tokens, vectors.astype(np.float32), row)
 
 
 def _json_numbers(array: np.ndarray) -> str:

@@ -64,15 +64,19 @@ def open_writer(
     force: bool = False,
     float16: bool = False,
     first: int = 0,
+    extra: Sequence[tuple[str, str]] = (),
 ) -> Iterator[EmbeddingsWriter]:
     """Open a file for one array per sentence. It gets its name when the block succeeds; otherwise nothing changes.
 
     `layers` are the names of the first axis (the columns of Parquet), or None for arrays of one layer without that
-    axis. `pooled` arrays have no token axis. Sentences are numbered from `first` on. The path "-" is standard output;
+    axis. `pooled` arrays have no token axis. Sentences are numbered from `first` on. `extra` are
+    the names and types of more columns, whose values `write` gets. The path "-" is standard output;
     if its reader closes the pipe, the block ends without an error.
     """
     columns = list(layers) if layers is not None else ["vectors"]
-    layout = Layout(columns=columns, stacked=layers is not None, pooled=pooled, dim=dim, float16=float16)
+    layout = Layout(
+        columns=columns, stacked=layers is not None, pooled=pooled, dim=dim, float16=float16, extra=extra
+    )  # fmt: skip
     check_format(format_of(path, format), float16=float16)
     if format == "parquet":
         _check_columns(layers or [])
@@ -135,10 +139,10 @@ class EmbeddingsWriter:
         self._name = name
         self._dtype = np.float16 if layout.float16 else np.float32
 
-    def write(self, sentence: str, tokens: Sequence[str], array: np.ndarray) -> None:
+    def write(self, sentence: str, tokens: Sequence[str], array: np.ndarray, extra: Sequence[object] = ()) -> None:
         with self._no_gaps():
             index = self._first + self.count
-            self._sink.write(index, sentence, list(tokens), self._as_stored(array, index))
+            self._sink.write(index, sentence, list(tokens), self._as_stored(array, index), extra)
         self.count += 1
 
     def finish(self) -> None:
@@ -188,14 +192,15 @@ def part_name(number: int, format: str) -> str:
 def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
     """Read the sentences of an embeddings file, or of a folder that `embed_corpus` wrote, in order.
 
-    One sentence is in memory at a time. The format is detected from the content.
+    One sentence is in memory at a time (of a pooled npz file, its matrix). The format is detected from the content.
 
     Args:
         path: A file that `elmo embed` wrote, or a folder of parts.
 
     Returns:
         An iterator over sentences with `index` (the number of the sentence), `sentence` and `tokens` (None if the file
-        does not hold them) and `vectors`: (L, T, D) for all layers, (T, D) for one layer; without T if pooled.
+        does not hold them), `vectors`: (L, T, D) for all layers, (T, D) for one layer, without T if pooled; and
+        `extra`, a dictionary of the columns that were kept.
 
     Raises:
         NotFoundError: There is no such file.
