@@ -158,19 +158,29 @@ def test_explore_prints_a_table_and_draws_a_map(here, capsys):
     sentences = ["the *bank* of a river", "my bank account"]
     assert main(["explore", *sentences, "--model", "M1", "--layers", "1", "-o", "map.svg"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "cosines of the vectors of bank (M1, LSTM 1)"
-    assert out[1].split()[:2] == ["1", "1.00"]
-    assert out[2].endswith("1.00   my *bank* account")
+    assert out[0] == "cosines of the vectors of bank (M1)"
+    assert (out[1].split(), out[2].split()) == (["LSTM", "1"], ["1", "2"])
+    assert out[3].split()[:2] == ["1", "1.00"]
+    assert out[4].endswith("1.00   my *bank* account")
     assert Path("map.svg").is_file()
     assert main(["explore", *sentences, "--model", "M1", "--layers", "average", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["occurrences"] == ["the *bank* of a river", "my *bank* account"]
-    assert facts["cosines"][0][1] == facts["cosines"][1][0] < 1
+    (mean,) = facts["layers"]
+    assert mean["layer"] == "mean of the layers"
+    assert mean["cosines"][0][1] == mean["cosines"][1][0] < 1
+    assert main(["explore", *sentences, "--model", "M1"]) == 0  # all layers side by side
+    out = capsys.readouterr().out.splitlines()
+    assert out[1].split() == ["token", "LSTM", "1", "LSTM", "2"]
+    assert len(out[3].partition("   the *bank*")[0].split()) == 1 + 3 * 2
+    assert main(["explore", *sentences, "a river bank", "--model", "M1", "--centred", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "bank (M1, centred)"
     for more, message in (
         (["-o", "map.svg"], "exists already"),
+        (["--centred"], "at least three sentences"),
         (["-o", "map.gif"], "A map ends in .html or .svg"),
         (["--layers", "7"], "--layers 7: M1 has only layers 0 to 2"),
-        (["--layers", "x"], "expected top, average or the index of a layer from 0"),
+        (["--layers", "x"], "expected all, top, average or the index of a layer from 0"),
     ):
         assert main(["explore", *sentences, "--model", "M1", *more]) == 1
         assert message in capsys.readouterr().err

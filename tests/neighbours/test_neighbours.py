@@ -340,6 +340,23 @@ def test_the_command_prints_cosine_line_and_sentence(here, capsys):
     assert [float(row[0]) for row in rows] == sorted((float(row[0]) for row in rows), reverse=True)
 
 
+def test_a_query_prints_a_window_around_the_word_not_the_whole_paragraph(here, capsys):
+    Path("long.txt").write_text("before " * 60 + "bank" + " after" * 60 + "\n", "utf-8")
+    assert main(["neighbours", "build", "long.txt", "-o", "i", "--model", "model", "--words", "bank", "-q"]) == 0
+    query = ["neighbours", "query", "i", "My *bank*"]
+    printed = {}
+    for window in ("60", "20", "0"):
+        assert main([*query, "--window", window]) == 0
+        printed[window] = capsys.readouterr().out.rstrip("\n").split("\t")[2]
+    assert main(query) == 0
+    assert capsys.readouterr().out.rstrip("\n").split("\t")[2] == printed["60"]
+    assert printed["20"] == "… before before *bank* after after after …"
+    assert len(printed["60"]) <= 2 * 60 + len("…*bank*…")
+    assert printed["0"].count("before") == 60
+    assert main([*query, "--window", "-1"]) == 1
+    assert "--window -1: must be at least 0" in capsys.readouterr().err
+
+
 def test_static_neighbours_stand_beside_them(here, capsys):
     Path("vectors.txt").write_text("4 2\nbank 1 0\nmoney 0.9 0.1\nriver 0 1\nshore 0.1 2\n", "utf-8")
     query = ["neighbours", "query", "index", "My *bank* is here", "-k", "2", "--vectors", "vectors.txt"]

@@ -39,7 +39,7 @@ def test_morphemes_are_shown_by_their_syllables_without_conjoining_jamo(tmp_path
     found = explore.find_occurrences(["그건 *먹은* 배다.", "시원한 밥을 *먹*었다."], "ko-morph")
     assert any("\u11ab" in word for word in found[0].words)
     assert [explore.marked(occurrence) for occurrence in found] == ["그건 *먹*은 배다.", "시원한 밥을 *먹*었다."]
-    explore.write_map(explore.Exploration("x", found, np.eye(2), np.zeros((2, 2)), 1.0), tmp_path / "map.html")
+    explore.write_map([explore.Exploration("x", "top", found, np.eye(2), np.zeros((2, 2)), 1.0)], tmp_path / "map.html")
     page = (tmp_path / "map.html").read_text("utf-8")
     assert "시원한 밥을 <b>먹</b>었다." in page
     assert not any("\u1100" <= character <= "\u11ff" for character in page)
@@ -75,7 +75,7 @@ def embed(sentences):
 
 
 def explored(layer: int | None = 0):
-    return explore.explore(embed, OCCURRENCES, layer, "bank <x>")
+    return explore.explore(embed, OCCURRENCES, {"a layer": layer}, "bank <x>")[0]
 
 
 def test_cosines_are_of_the_layer_that_was_asked_for():
@@ -85,6 +85,34 @@ def test_cosines_are_of_the_layer_that_was_asked_for():
     assert explored(None).cosines[0, 1] == pytest.approx(1 / 5**0.5)  # of (1, 0) and (0.5, 1)
     with pytest.raises(InputError, match="layer 2 does not exist. The encoder has the layers 0 to 1"):
         explored(2)
+
+
+def test_centred_vectors_show_what_the_contexts_add():
+    shared = np.array([10, 10], dtype=np.float32)  # what all occurrences have in common makes every cosine high
+    vectors = np.stack([np.stack([shared, shared, shared]), shared + np.array([[1, 0], [1, 0], [-2, 0]])])
+    vectors = vectors.astype(np.float32)
+
+    def lookup(sentences):
+        for row, words in enumerate(sentences):
+            yield np.repeat(vectors[:, row, None], len(words), axis=1)
+
+    layers = {"token layer": 0, "top": 1}
+    plain = explore.explore(lookup, OCCURRENCES, layers, "bank")
+    assert [result.layer for result in plain] == ["token layer", "top"]
+    assert plain[1].cosines.min() > 0.98
+    without_context, top = explore.explore(lookup, OCCURRENCES, layers, "bank", centred=True)
+    assert top.cosines == pytest.approx(np.array([[1, 1, -1], [1, 1, -1], [-1, -1, 1]]), abs=1e-6)
+    assert not without_context.cosines.any()  # nothing is left of equal vectors
+    with pytest.raises(InputError, match="at least three"):
+        explore.explore(lookup, OCCURRENCES[:2], layers, "bank", centred=True)
+
+
+def test_html_shows_all_layers_side_by_side(tmp_path):
+    explore.write_map([explored(0), explored(1)], tmp_path / "map.html")
+    text = (tmp_path / "map.html").read_text("utf-8")
+    assert text.count("<table>") == 1
+    assert text.count("<td style=") == 2 * 9
+    assert text.count("<circle") == 2 * 3
 
 
 def test_the_map_keeps_distances_where_two_dimensions_suffice():
@@ -102,7 +130,7 @@ def test_the_map_keeps_distances_where_two_dimensions_suffice():
 
 
 def test_html_is_one_file_with_every_text_escaped_and_hangul_readable(tmp_path):
-    explore.write_map(explored(), tmp_path / "map.html")
+    explore.write_map([explored()], tmp_path / "map.html")
     text = (tmp_path / "map.html").read_text("utf-8")
     assert "<meta charset='utf-8'>" in text
     assert "&lt;i&gt; <b>bank</b> &amp; 배" in text
@@ -111,15 +139,15 @@ def test_html_is_one_file_with_every_text_escaped_and_hangul_readable(tmp_path):
     assert not any(link in text for link in ("http", "src=", "href=", "url(", "@import"))
     assert text.count("<circle") == 3
     with pytest.raises(OutputError, match="exists already"):
-        explore.write_map(explored(), tmp_path / "map.html")
+        explore.write_map([explored()], tmp_path / "map.html")
 
 
 def test_svg_is_xml_that_names_every_sentence(tmp_path):
-    explore.write_map(explored(), tmp_path / "map.svg")
+    explore.write_map([explored()], tmp_path / "map.svg")
     root = ElementTree.fromstring((tmp_path / "map.svg").read_text("utf-8"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"bank <x>", "1 <i> *bank* & 배", "2 *bank*", "3 a $b$ bank"} <= set(texts)
+    assert {"bank <x>, a layer", "1 <i> *bank* & 배", "2 *bank*", "3 a $b$ bank"} <= set(texts)
     assert "first principal component" in texts
     assert "second principal component (both: 100% of the variance)" in texts
 
@@ -127,7 +155,7 @@ def test_svg_is_xml_that_names_every_sentence(tmp_path):
 @pytest.mark.parametrize("ending", [".pdf", ".png"])
 def test_another_ending_is_refused(tmp_path, ending):
     with pytest.raises(InputError, match="unknown format .* A map ends in .html or .svg"):
-        explore.write_map(explored(), tmp_path / f"map{ending}")
+        explore.write_map([explored()], tmp_path / f"map{ending}")
     assert not list(tmp_path.iterdir())
 
 

@@ -45,6 +45,8 @@ class Neighbour:
         >>> from pyelmo.neighbours import Neighbour
         >>> Neighbour(0.9, "bank", "a bank account", 2, 6, "text.txt", 1).marked
         'a *bank* account'
+        >>> Neighbour(0.9, "bank", "he opened a bank account today", 12, 16, "text.txt", 1).window(9)
+        '… a *bank* account …'
     """
 
     cosine: float
@@ -59,6 +61,24 @@ class Neighbour:
     def marked(self) -> str:
         """The sentence with asterisks around the word."""
         return f"{self.sentence[: self.start]}{MARK}{self.word}{MARK}{self.sentence[self.end :]}"
+
+    def window(self, size: int) -> str:
+        """Return the word between asterisks with at most `size` characters of the sentence on each side.
+
+        Args:
+            size: The number of characters. Words are not cut, unless one alone is longer.
+
+        Returns:
+            A part of `marked`, with "…" where the sentence is cut.
+        """
+        before, after = self.sentence[: self.start], self.sentence[self.end :]
+        if len(before) > size:
+            before = before[-size:]
+            before = "…" + (before[before.index(" ") :] if " " in before[:-1] else before)
+        if len(after) > size:
+            after = after[:size]
+            after = (after[: after.rindex(" ") + 1] if " " in after[1:] else after) + "…"
+        return f"{before}{MARK}{self.word}{MARK}{after}"
 
 
 def load(path: str | Path, *, verify: bool = True) -> Index:

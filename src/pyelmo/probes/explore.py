@@ -7,7 +7,7 @@ L layers, N occurrences of the word, D vector.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from html import escape
@@ -21,7 +21,7 @@ from pyelmo.arrays import Float32Array
 from pyelmo.encoders.base import Encoder
 from pyelmo.errors import InputError
 from pyelmo.files import atomic_path
-from pyelmo.probes.in_context import Cosines, WordInContext, vectors_in_context
+from pyelmo.probes.in_context import ROUNDING, Cosines, WordInContext, vectors_in_context
 from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
@@ -31,21 +31,27 @@ _CONTEXT = 2  # words of a label on each side of the word
 
 @dataclass(frozen=True)
 class Exploration:
-    """The occurrences of a word, their cosines (N, N), and their points (N, 2) on the map."""
+    """The occurrences of a word, their cosines (N, N) in one layer, and their points (N, 2) on the map."""
 
     title: str
+    layer: str
     occurrences: list[WordInContext]
     cosines: Cosines
     points: Cosines
     shown: float  # the share of the variance in the two dimensions of the map
 
-    def facts(self) -> dict[str, Any]:
-        """Return the contents as plain values for JSON."""
-        return {
-            "title": self.title, "occurrences": [marked(occurrence) for occurrence in self.occurrences],
-            "cosines": np.round(self.cosines, 4).tolist(), "points": np.round(self.points, 4).tolist(),
-            "variance_shown": round(self.shown, 4),
-        }  # fmt: skip
+
+def facts(explorations: Sequence[Exploration]) -> dict[str, Any]:
+    """Return the contents of all layers as plain values for JSON."""
+    layers = [
+        {
+            "layer": exploration.layer, "cosines": np.round(exploration.cosines, 4).tolist(),
+            "points": np.round(exploration.points, 4).tolist(), "variance_shown": round(exploration.shown, 4),
+        }
+        for exploration in explorations
+    ]  # fmt: skip
+    occurrences = [marked(occurrence) for occurrence in explorations[0].occurrences]
+    return {"title": explorations[0].title, "occurrences": occurrences, "layers": layers}
 
 
 def marked(occurrence: WordInContext) -> str:
@@ -83,15 +89,38 @@ def find_occurrences(sentences: Sequence[str], language: str) -> list[WordInCont
     return occurrences
 
 
-def explore(embed: Encoder, occurrences: list[WordInContext], layer: int | None, title: str) -> Exploration:
-    """Compare the occurrences in one layer, or in the mean of the layers (None)."""
-    layers = np.stack(list(vectors_in_context(embed, occurrences)), axis=1)  # (L, N, D)
-    if layer is not None and not -len(layers) <= layer < len(layers):
-        raise InputError(f"layer {layer} does not exist. The encoder has the layers 0 to {len(layers) - 1}.")
-    vectors = layers.mean(0) if layer is None else layers[layer]
-    scaled = unit_vectors(vectors)
-    points, shown = project(scaled)
-    return Exploration(title, occurrences, scaled @ scaled.T, points, shown)
+def explore(
+    embed: Encoder,
+    occurrences: list[WordInContext],
+    layers: Mapping[str, int | None],
+    title: str,
+    *,
+    centred: bool = False,
+) -> list[Exploration]:
+    """Compare the occurrences in each of some layers, named and numbered; None is the mean of all layers.
+
+    `centred` subtracts the mean of the compared vectors first. It holds what all occurrences of the word share, which
+    makes every cosine high, so that what the contexts add decides.
+    """
+    if centred and len(occurrences) < 3:
+        raise InputError("two vectors minus their mean are always opposite. Pass at least three sentences.")
+    stacked = np.stack(list(vectors_in_context(embed, occurrences)), axis=1)  # (L, N, D)
+    explorations = []
+    for name, layer in layers.items():
+        if layer is not None and not -len(stacked) <= layer < len(stacked):
+            raise InputError(f"layer {layer} does not exist. The encoder has the layers 0 to {len(stacked) - 1}.")
+        vectors = stacked.mean(0) if layer is None else stacked[layer]
+        scaled = unit_vectors(_centred(vectors) if centred else vectors)
+        points, shown = project(scaled)
+        explorations.append(Exploration(title, name, occurrences, scaled @ scaled.T, points, shown))
+    return explorations
+
+
+def _centred(vectors: Float32Array) -> Float32Array:
+    """Subtract the mean; what is left of equal vectors, as those of a layer without context, is rounding: zero."""
+    rest: Float32Array = vectors - vectors.mean(0)
+    lengths, left = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (vectors, rest))
+    return np.where(left > ROUNDING * lengths, rest, np.float32(0))
 
 
 def project(vectors: Float32Array) -> tuple[Cosines, float]:  # (N, D) -> (N, 2)
@@ -109,10 +138,10 @@ def project(vectors: Float32Array) -> tuple[Cosines, float]:  # (N, D) -> (N, 2)
     return points, float((sizes[:2] ** 2).sum()) / variance if variance > 1e-12 else 1.0
 
 
-def write_map(exploration: Exploration, path: Path, *, force: bool = False) -> None:
-    """Write a drawing in the format of the file name."""
+def write_map(explorations: Sequence[Exploration], path: Path, *, force: bool = False) -> None:
+    """Write a drawing in the format of the file name: all layers as HTML, the last of them as SVG."""
     check_ending(path)
-    text = _html(exploration) if path.suffix == ".html" else _svg(exploration)
+    text = _html(explorations) if path.suffix == ".html" else _svg(explorations[-1])
     with atomic_path(path, force=force) as part:
         part.write_text(text, "utf-8")
 
@@ -130,7 +159,7 @@ def _map(exploration: Exploration, below: Sequence[plots.Marked] = ()) -> str:
 
 
 def _svg(exploration: Exploration) -> str:
-    below: list[plots.Marked] = [("", exploration.title, "")]
+    below: list[plots.Marked] = [("", f"{exploration.title}, {exploration.layer}", "")]
     for number, occurrence in enumerate(exploration.occurrences, 1):
         before, word, after = occurrence.written()
         below.append((f"{number} {before}", f"*{word}*", after))
@@ -142,21 +171,25 @@ def _cell(cosine: float) -> str:
     return f"<td style='background:rgba(27,108,168,{share:.2f});color:{plots.text_on(share)}'>{cosine:.2f}</td>"
 
 
-def _html(exploration: Exploration) -> str:
+def _html(explorations: Sequence[Exploration]) -> str:
+    """One table with the cosines of all layers side by side, then the map of each layer."""
+    occurrences, title = explorations[0].occurrences, escape(explorations[0].title)
     rows = []
-    pairs = zip(exploration.occurrences, exploration.cosines.tolist(), strict=True)
-    for number, (occurrence, cosines) in enumerate(pairs, 1):
-        cells = "".join(_cell(cosine) for cosine in cosines)
+    for row, occurrence in enumerate(occurrences):
+        cells = "<td></td>".join("".join(map(_cell, layer.cosines[row].tolist())) for layer in explorations)
         before, word, after = map(escape, occurrence.written())
-        rows.append(f"<tr><th>{number}</th>{cells}<td class='text'>{before}<b>{word}</b>{after}</td></tr>")
-    head = "".join(f"<th>{number}</th>" for number in range(1, len(rows) + 1))
+        rows.append(f"<tr><th>{row + 1}</th>{cells}<td class='text'>{before}<b>{word}</b>{after}</td></tr>")
+    numbers = "".join(f"<th>{number}</th>" for number in range(1, len(rows) + 1))
+    names = "<th></th>".join(f"<th class='text' colspan='{len(rows)}'>{escape(e.layer)}</th>" for e in explorations)
+    heads = "<th></th>".join([numbers] * len(explorations))
+    maps = "".join(f"<h2>{escape(layer.layer)}</h2>{_map(layer)}" for layer in explorations)
     return (
         "<!doctype html><html><head><meta charset='utf-8'>"
-        f"<title>{escape(exploration.title)}</title><style>{STYLE}</style></head><body>"
-        f"<h1>{escape(exploration.title)}</h1>"
-        f"<table><tr><th></th>{head}<th></th></tr>{''.join(rows)}</table>"
-        f"{_map(exploration)}"
-        "<p>Near points have similar vectors. A darker cell of the table is a higher cosine.</p></body></html>\n"
+        f"<title>{title}</title><style>{STYLE}</style></head><body>"
+        f"<h1>{title}</h1>"
+        f"<table><tr><th></th>{names}<th></th></tr><tr><th></th>{heads}<th></th></tr>{''.join(rows)}</table>"
+        "<p>Near points have similar vectors. A darker cell of the table is a higher cosine.</p>"
+        f"{maps}</body></html>\n"
     )
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyelmo.cli import options
 from pyelmo.cli.messages import say
 from pyelmo.errors import InputError
 
-HELP = "Compare the vectors of one word in several sentences, as a table of cosines and a two-dimensional map."
-EXAMPLE = 'elmo explore "the *bank* of a river" "a *bank* account" "we sat on the bank" --model en -o map.html'
+if TYPE_CHECKING:
+    from pyelmo.probes.explore import Exploration
+
+HELP = "Compare the vectors of one word in several sentences, as tables of cosines and two-dimensional maps."
+EXAMPLE = (
+    'elmo explore "the *bank* of a river" "a *bank* account" "he sat on the *bank* of a lake" --model en -o map.html'
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,19 +27,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sentence with the word between asterisks, which are optional if the sentences share only that word",
     )  # fmt: skip
     options.add_model(parser, options.ENCODER)
-    options.add_layers(parser, default="top", choices="top, average or the index of a layer from 0")
+    options.add_layers(parser, default="all", choices="all (side by side), top, average or the index of a layer from 0")
+    parser.add_argument(
+        "--centred", "--centered", action="store_true",
+        help="subtract the mean of the word's vectors first, so that what the contexts add decides (three sentences or "
+        "more)",
+    )  # fmt: skip
     options.add_language(parser)
     options.add_device(parser)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="MAP",
-        help="file for the map, .html or .svg (default: no map)",
+        help="file for the map, .html or .svg; an .svg has the last of the layers (default: no map)",
     )  # fmt: skip
     options.add_force(parser)
     options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    layer = layer_index(args.layers)
+    check_layers(args.layers)
     if args.output is not None:
         from pyelmo.files import check_output
         from pyelmo.probes.explore import check_ending
@@ -40,33 +52,52 @@ def run(args: argparse.Namespace) -> None:
         check_ending(args.output)
         check_output(args.output, force=args.force)
     from pyelmo.encoders import open_encoder
-    from pyelmo.probes.explore import explore, find_occurrences, marked, write_map
+    from pyelmo.probes.explore import explore, facts, find_occurrences, write_map
 
     encoder = open_encoder(
         options.choose_model(args), language=args.language, device=options.choose_device(args.device)
     )
     occurrences = find_occurrences(args.sentences, args.language or encoder.loaded.language or "general")
     words = ", ".join(dict.fromkeys(occurrence.written()[1] for occurrence in occurrences))
-    if layer is not None and layer >= len(encoder.layers):
-        last = len(encoder.layers) - 1
-        raise InputError(f"--layers {layer}: {encoder.name} has only layers 0 to {last}. Choose one of them")
-    name = "mean of the layers" if layer is None else encoder.layers[layer]
-    result = explore(encoder.embed_own_tokens, occurrences, layer, f"{words} ({encoder.name}, {name})")
+    title = f"{words} ({encoder.name}{', centred' if args.centred else ''})"
+    layers = named_layers(args.layers, encoder.name, encoder.layers)
+    results = explore(encoder.embed_own_tokens, occurrences, layers, title, centred=args.centred)
     if args.json:
-        print(json.dumps(result.facts(), indent=1, ensure_ascii=False))
+        print(json.dumps(facts(results), indent=1, ensure_ascii=False))
     else:
-        print(f"cosines of the vectors of {result.title}")
-        for number, (occurrence, row) in enumerate(zip(result.occurrences, result.cosines.tolist(), strict=True), 1):
-            print(f"{number:3}  {'  '.join(f'{value:5.2f}' for value in row)}   {marked(occurrence)}")
+        _print(results)
     if args.output is not None:
-        write_map(result, args.output, force=args.force)
+        write_map(results, args.output, force=args.force)
         say(f"{args.output}: written")
 
 
-def layer_index(text: str) -> int | None:
-    """Return the index of the layer that --layers chooses; None is the mean of all layers."""
+def _print(results: Sequence[Exploration]) -> None:
+    """Print the cosines of all layers side by side, with the sentences at the right."""
+    from pyelmo.probes.explore import marked
+
+    print(f"cosines of the vectors of {results[0].title}")
+    count = len(results[0].occurrences)
+    width = max(7 * count - 2, *(len(result.layer) for result in results))
+    print("     " + "    ".join(f"{result.layer:{width}}" for result in results).rstrip())
+    numbers = "  ".join(f"{number:5}" for number in range(1, count + 1))
+    print("     " + "    ".join([f"{numbers:{width}}"] * len(results)).rstrip())
+    for row, occurrence in enumerate(results[0].occurrences):
+        cells = ("  ".join(f"{value:5.2f}" for value in result.cosines[row].tolist()) for result in results)
+        print(f"{row + 1:3}  " + "    ".join(f"{cell:{width}}" for cell in cells) + f"   {marked(occurrence)}")
+
+
+def check_layers(text: str) -> None:
+    if text not in ("all", "top", "average") and not text.isdecimal():
+        raise InputError(f"--layers {text}: expected all, top, average or the index of a layer from 0")
+
+
+def named_layers(text: str, encoder: str, names: Sequence[str]) -> dict[str, int | None]:
+    """Return the layers that --layers chooses, by name; None is the mean of all layers."""
     if text == "average":
-        return None
-    if text != "top" and not text.isdecimal():
-        raise InputError(f"--layers {text}: expected top, average or the index of a layer from 0")
-    return -1 if text == "top" else int(text)
+        return {"mean of the layers": None}
+    if text == "all":
+        return {name: number for number, name in enumerate(names)}
+    layer = len(names) - 1 if text == "top" else int(text)
+    if layer >= len(names):
+        raise InputError(f"--layers {layer}: {encoder} has only layers 0 to {len(names) - 1}. Choose one of them")
+    return {names[layer]: layer}

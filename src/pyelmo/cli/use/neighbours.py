@@ -55,6 +55,10 @@ def _add_query(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--word", metavar="WORD", help="word to look for (default: the word between asterisks)")
     options.add_count(parser, "neighbours")
+    parser.add_argument(
+        "--window", type=int, metavar="N", default=60,
+        help="number of characters to print on each side of a neighbour; 0 prints the whole sentence (default: 60)",
+    )  # fmt: skip
     parser.add_argument("--same-word", action="store_true", help="print only occurrences of the same word")
     parser.add_argument(
         "--vectors", metavar="FILE", help="static vectors whose nearest words are printed beside (default: none)"
@@ -100,6 +104,7 @@ def _query(args: argparse.Namespace) -> None:
     from pyelmo.text.rows import ReadOptions, read_rows
 
     options.check_at_least("-k", args.count, 1)
+    options.check_at_least("--window", args.window, 0)
     index = Index(args.index, verify=not args.quick)
     sentences = [args.sentence]
     if args.sentence == "-":
@@ -116,7 +121,7 @@ def _query(args: argparse.Namespace) -> None:
             continue
         if number:
             print()
-        _print(near, beside)
+        _print(near, beside, args.window)
 
 
 def _as_json(sentence: str, word: str, near: list[Neighbour], static: list[SimilarWord] | None) -> str:
@@ -126,12 +131,13 @@ def _as_json(sentence: str, word: str, near: list[Neighbour], static: list[Simil
     return json.dumps(answer, ensure_ascii=False)
 
 
-def _print(near: list[Neighbour], static: list[SimilarWord] | None) -> None:
+def _print(near: list[Neighbour], static: list[SimilarWord] | None, window: int) -> None:
     for row, neighbour in enumerate(near):
         beside = ""
         if static is not None:
             beside = f"{static[row].similarity:.4f} {static[row].word}\t" if row < len(static) else "\t"
-        print(f"{neighbour.cosine:.4f}\t{beside}{neighbour.source}:{neighbour.line}\t{neighbour.marked}")
+        text = neighbour.window(window) if window else neighbour.marked
+        print(f"{neighbour.cosine:.4f}\t{beside}{neighbour.source}:{neighbour.line}\t{text}")
 
 
 ACTIONS = {
