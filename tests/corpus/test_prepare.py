@@ -52,6 +52,18 @@ def test_the_text_is_read_back_in_order(text: Path, tmp_path: Path) -> None:
     assert read_back(corpus, "valid") == []
 
 
+@pytest.mark.parametrize("tokenised", [False, True])
+def test_text_in_another_unicode_form_becomes_the_same_corpus(tmp_path: Path, tokenised: bool) -> None:
+    for name, line in {"nfc": "A café , \u200b 한국 .\n", "nfd": "A cafe\u0301\ufeff , \u200b 한국 .\n"}.items():
+        (tmp_path / name).write_text(line * 20, encoding="utf-8")
+        prepare(
+            PrepareSettings(inputs=[tmp_path / name], language="general", valid_fraction=0, tokenised=tokenised),
+            tmp_path / f"{name}-out",
+        )
+    corpora = [read_back(Corpus.open(tmp_path / f"{name}-out"), "train") for name in ("nfc", "nfd")]
+    assert corpora[0] == corpora[1] == [["A", "café", ",", *["\u200b"] * tokenised, "한국", "."]] * 20
+
+
 def test_types_are_sorted_by_falling_count_and_code_point(text: Path, tmp_path: Path) -> None:
     manifest = prepare(PrepareSettings(inputs=[text], language="en", vocab_size=50, valid_fraction=0), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")

@@ -393,3 +393,15 @@ def test_an_error_is_one_line(here, capsys, arguments, message):
     assert captured.err.count("\n") == 1
     assert not captured.out
     assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("tokenised", [False, True])
+def test_words_in_another_unicode_form_are_found_at_their_place_in_the_text(tmp_path, tokenised):
+    make_embedder().save(tmp_path / "LM")
+    (tmp_path / "text").write_text("Un cafe\u0301 noir\nla tasse\n", "utf-8")
+    index = neighbours.build(
+        [tmp_path / "text"], tmp_path / "index", model=tmp_path / "LM", words=["CAFÉ"], tokenised=tokenised
+    )
+    (near,) = index.query(index.load_model(), "le *café*", count=1, same_word=True)
+    assert (near.word, near.start, near.end, near.marked) == ("cafe\u0301", 3, 8, "Un *cafe\u0301* noir")
+    assert index.find("le cafe\u0301", "café")[1] == index.find("le café", "cafe\u0301")[1] == 1

@@ -32,6 +32,13 @@ def test_an_unknown_word_is_one_clear_error(royal):
         royal.similar("king", count=0)
 
 
+def test_a_word_in_another_unicode_form_is_found(royal):
+    assert np.array_equal(royal.vector("\u1102\u1161라"), royal.vector("나라"))
+    assert royal.similar("ki\u200bng", count=1)[0].word == "man"
+    decomposed = StaticVectors(["cafe\u0301"], np.ones((1, 2), np.float32))
+    assert decomposed.vector("cafe\u0301") is not None
+
+
 def test_lower_case_is_tried_only_when_asked(royal):
     lower = StaticVectors(royal.words, royal.matrix, lower_unknown=True)
     assert royal.vector("KING") is None

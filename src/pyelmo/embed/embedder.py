@@ -535,6 +535,7 @@ class Embedder:
         if count < 1:
             raise InputError(f"count is {count}; it must be at least 1")
         before, after = read_gap(sentence if isinstance(sentence, str) else self.tokenise(sentence), self.language)
+        self._scripts.check([*before, *after])
         return scoring.predict(
             self._build_modules(), before, after, count=count, direction=direction, punctuation=punctuation,
             layers=self._top_layers,

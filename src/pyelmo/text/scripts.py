@@ -15,6 +15,7 @@ from pyelmo.errors import ScriptWarning
 from pyelmo.text.vocabulary import Vocabulary
 
 FEWEST_WORDS, MOST_WORDS = 1000, 50_000  # a smaller vocabulary says little; of a larger one the first words are read
+FIRST_WORDS = 10  # the words of a sentence that are looked at; more would take time in much text
 SMALL_SHARE = 0.0005  # of the letters of a vocabulary: en has 0.008 % Greek, ko 0.13 % Chinese characters
 _MODELS = {"HANGUL": "ko", "LATIN": "en"}
 
@@ -33,7 +34,7 @@ class ScriptCheck:
     def check(self, words: Sequence[str]) -> None:
         if not self.active:
             return
-        text = "".join(words)
+        text = "".join(words[:FIRST_WORDS])
         if (text.isascii() and "LATIN" in self._familiar()) or self._harmless.issuperset(text):
             return
         for character in set(text) - self._harmless - self._strange:
