@@ -3,7 +3,7 @@
     python benchmarks/speed/scoring.py en text.txt --runs 3 -o benchmarks/results/scoring.json --label after
 
 The CPU time is that of the whole process, as the system counts it, so other work on the machine changes it little. The
-number of words is that of `evaluate` with the ends of sentences, the same for all commands. The best of the runs counts.
+number of words is that of `evaluate`, with the ends of sentences, for all commands. The best of the runs counts.
 """
 
 from __future__ import annotations

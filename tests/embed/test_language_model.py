@@ -9,7 +9,7 @@ from support import TINY, make_embedder
 import pyelmo
 from pyelmo.config import ModelConfig
 from pyelmo.embed.embedder import Embedder
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, ScriptWarning
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
@@ -53,6 +53,11 @@ def test_both_sides_of_a_gap_are_split_together():
     before, after = read_gap("그는 ___를 마셨다.", "ko-morph")
     assert (before, after) == (["그", "는"], ["를", "마시", "었", "다", "."])
     assert split_words("를 마셨다.", "ko-morph")[0] != "를"  # what the second half alone would give
+
+
+def test_a_gap_in_a_script_that_the_model_hardly_saw_gets_a_warning():
+    with pytest.warns(ScriptWarning, match="Hangul"):
+        pyelmo.load("en").predict("대한민국의 수도는 ___ 이다.", count=1)
 
 
 def test_a_number_of_guesses_below_one_is_refused(model):
