@@ -476,6 +476,8 @@ class Embedder:
             raise InputError("layers 'all' cannot be compared; choose 'top', 'average', a layer or a mix")
         words, marked = zip(*map(self._read_marked, (first, second)), strict=True)
         counts = [len(positions) for positions in marked]
+        if not all(words):
+            return 0.0  # a sentence without words is similar to nothing
         if counts == [0, 0]:
             vectors = self.embed(words, layers=layers, pooling="mean")  # (D,) each
         elif counts == [1, 1]:
