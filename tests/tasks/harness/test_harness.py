@@ -14,6 +14,7 @@ from torch import nn
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import InputError
 from pyelmo.tasks import load
+from pyelmo.tasks.answers import Answer
 from pyelmo.tasks.compare.bootstrap import paired_bootstrap
 from pyelmo.tasks.harness import task
 from pyelmo.tasks.harness.batching import length_batches
@@ -42,6 +43,10 @@ class Lengths(nn.Module):
         if len(texts) == 1:
             return [tuple(texts[0].mask.sum(1).tolist())]
         return [tuple(row) for row in torch.stack([each.mask.sum(1) for each in texts], 1).tolist()]
+
+    def answer(self, *texts):
+        pairs = zip(texts[0].examples, self.predict(*texts), strict=True)
+        return [Answer(texts=example.texts, labels=labels) for example, labels in pairs]
 
 
 @dataclass(frozen=True, kw_only=True)

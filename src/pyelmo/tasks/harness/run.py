@@ -28,7 +28,7 @@ from pyelmo.encoders.base import NamedEncoder
 from pyelmo.encoders.registry import identity, model_language
 from pyelmo.errors import InputError
 from pyelmo.files import locked, sha256, write_text
-from pyelmo.tasks.harness.formats import format_by_name
+from pyelmo.tasks.harness.formats import FORMATS, format_by_name
 from pyelmo.tasks.harness.metrics import Score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.run_folder import RESULT, layers_picture, open_run_folder, read_run
@@ -159,7 +159,7 @@ def _decide(settings: RunSettings) -> RunSettings:
     language = None
     if settings.encoder and recipe.data.language == AUTO:
         language = model_language(encoder_source(settings.encoder))
-    form = format_by_name(settings.task, settings.data[0])
+    form = format_by_name(settings.task, settings.data[0]) if settings.task in FORMATS else None
     recipe = replace(recipe, data=resolve_data(recipe.data, language, form))
     if settings.vectors is None:  # new random vectors are always trained
         recipe = replace(recipe, words=replace(recipe.words, tune=True))

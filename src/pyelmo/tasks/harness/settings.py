@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from pyelmo.config import from_dict
@@ -10,6 +10,12 @@ from pyelmo.errors import ConfigError
 
 CHOOSE_FORMAT = "Choose the format with --set data.format=..."  # the advice of readers
 AUTO = "auto"  # a setting of the data that the run decides by its encoder or its files, and stores
+LARGEST = 20_000  # of the sizes of vectors; more is a mistake, or a file that was made to fill the memory
+# The smallest and the largest value of the sizes of networks.
+_SIZES = {
+    "hidden": (1, LARGEST), "scorer": (1, LARGEST), "feature": (1, LARGEST), "flag": (1, LARGEST),
+    "characters": (0, LARGEST), "layers": (1, 100), "depth": (1, 100), "width": (1, 1000),
+}  # fmt: skip
 NO_MODEL = "en"  # whose rules split raw text if no encoder says otherwise
 
 
@@ -38,6 +44,9 @@ class WordSettings:
     dim: int = 100  # of new vectors; 0 for none
     min_count: int = 2  # a word that is rarer in the training set gets no new vector
 
+    def __post_init__(self) -> None:
+        _check(0 <= self.dim <= LARGEST, f"words.dim: {self.dim} is not between 0 and {LARGEST:,}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
@@ -57,7 +66,11 @@ class TrainingSettings:
     checkpoint_every: int = 1000  # steps; there is also a checkpoint after every epoch
 
     def __post_init__(self) -> None:
-        check_positive("training", self, "lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every")
+        check_positive(
+            "training", self, "lr", "encoder_lr", "clip_norm", "batch", "epochs", "patience", "checkpoint_every"
+        )
+        for name in ("weight_decay", "halve_after", "minutes"):
+            _check(getattr(self, name) >= 0, f"training.{name}: {getattr(self, name)} is negative")
         _check(0 <= self.average < 1, f"training.average: {self.average} is not between 0 and 1")
 
 
@@ -88,6 +101,16 @@ class TaskRecipe:
     words: WordSettings = field(default_factory=WordSettings)
     elmo: ElmoSettings = field(default_factory=ElmoSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def __post_init__(self) -> None:
+        network = getattr(self, "network", None)
+        for name, value in vars(network).items() if is_dataclass(network) else ():
+            if "dropout" in name:
+                _check(0 <= value < 1, f"network.{name}: {value} is not between 0 and 1")
+            elif name in _SIZES:
+                least, most = _SIZES[name]
+                for size in value if isinstance(value, tuple) else (value,):
+                    _check(least <= size <= most, f"network.{name}: {size} is not between {least} and {most:,}")
 
 
 Data = TypeVar("Data", bound=DataSettings)

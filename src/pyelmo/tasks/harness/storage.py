@@ -26,11 +26,13 @@ from pyelmo.formats.tensor_file import read_tensors, write_tensors
 from pyelmo.parsing import field, read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
+from pyelmo.tasks.harness.settings import LARGEST
 from pyelmo.tasks.harness.task import find_task
 from pyelmo.tasks.inputs.layer_sources import live_layers
 from pyelmo.tasks.inputs.representation import EncoderShape
 
 CONFIG, VOCAB, WEIGHTS, ENCODER, MODEL = "config.json", "vocab.json", "model.safetensors", "encoder", "model"
+MOST_LAYERS = 1000
 
 
 def save_model(model: TaskModel, folder: Path, encoder: dict[str, Any] | None) -> None:
@@ -56,19 +58,16 @@ def load_model(path: str | Path, *, encoder: str | None = None, device: str = "c
     config = read_json(folder / CONFIG)
     if config.get("format") != "pyelmo-task" or config.get("version") != 1:
         raise FormatError(f"{folder / CONFIG}: not the config of a task model of version 1")
-    vocabularies = read_json(folder / VOCAB)
-    for name, words in vocabularies.items():
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise FormatError(f"{folder / VOCAB}: {name!r} is not a list of strings")
-    if not 0 <= field(config, "dim", int, folder / CONFIG) < 2**16:
-        raise FormatError(f"{folder / CONFIG}: 'dim' is {config['dim']}, expected the size of a word vector")
+    vocabularies = _read_vocabularies(folder / VOCAB)
+    if not 0 <= field(config, "dim", int, folder / CONFIG) <= LARGEST:
+        raise FormatError(f"{folder / CONFIG}: the size of word vectors is {config['dim']}")
     try:
-        task = find_task(config["task"])
+        task = find_task(field(config, "task", str, folder / CONFIG))
         recipe = from_dict(task.recipe, config["recipe"])
-        shape = None if config["shape"] is None else EncoderShape(**config["shape"])
+        shape = _read_shape(config["shape"], folder / CONFIG)
         table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
         with SkipInit():
-            model = TaskModel(task, recipe, {name: tuple(words) for name, words in vocabularies.items()}, table, shape)
+            model = TaskModel(task, recipe, vocabularies, table, shape)
         saved_encoder = config["encoder"]
     except (KeyError, TypeError, ConfigError) as error:
         raise FormatError(f"{folder}: config.json and vocab.json do not fit together ({error!r})") from error
@@ -78,6 +77,32 @@ def load_model(path: str | Path, *, encoder: str | None = None, device: str = "c
         precision = "float32" if recipe.elmo.tune else recipe.elmo.precision
         model.layer_source = live_layers(opened, recipe.data.language, precision)
     return model.to(device).eval()
+
+
+def _read_shape(shape: Any, path: Path) -> EncoderShape | None:
+    if shape is None:
+        return None
+    layers, dim = (field(shape, name, int, f"{path}: shape") for name in ("layers", "dim"))
+    if not 1 <= layers <= MOST_LAYERS or not 1 <= dim <= LARGEST:
+        raise FormatError(f"{path}: an encoder cannot have {layers} layers of {dim} values. Copy the model again.")
+    return EncoderShape(layers, dim)
+
+
+def _read_vocabularies(path: Path) -> dict[str, tuple[str, ...]]:
+    """Read the words, labels and other names of a model: lists of different strings."""
+    vocabularies: dict[str, tuple[str, ...]] = {}
+    values = read_json(path)
+    for name in values:
+        words = field(values, name, list, path)
+        for word in words:
+            if not isinstance(word, str):
+                raise FormatError(f"{path}: {word!r} in {name!r} is no string. Copy the model again.")
+        if len(set(words)) < len(words):
+            raise FormatError(f"{path}: a string is in {name!r} twice. Copy the model again.")
+        if name == "labels" and not words:
+            raise FormatError(f"{path}: there are no labels. Copy the model again.")
+        vocabularies[name] = tuple(words)
+    return vocabularies
 
 
 def open_task_encoder(source: str, device: str) -> NamedEncoder:
