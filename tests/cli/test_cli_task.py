@@ -141,6 +141,20 @@ def test_predict_takes_a_premise_and_a_hypothesis(here, capsys):
     assert {answer["answers"][0]["labels"][0] for answer in answers} <= {"entailment", "contradiction", "neutral"}
 
 
+def test_predict_reads_tables_and_encodings(here, capsys):
+    Path("names.csv").write_bytes('id,name\n1," Ann saw, Lee"\n2,\n'.encode("utf-16"))
+    command = ["task", "predict", "run", "--json", "--input", "names.csv"]
+    assert main([*command, "--encoding", "utf-16"]) == 1
+    assert "Columns: id, name. Choose one with --column" in capsys.readouterr().err
+    assert main([*command, "--encoding", "utf-16", "--column", "name"]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["text"] for answer in answers] == [" Ann saw, Lee", ""]
+    assert answers[0]["offsets"][0] == [1, 4]
+    Path("pairs.csv").write_text("a,b\nIt rains.,It is wet.\n")
+    assert main(["task", "predict", "nli-run", "--json", "--input", "pairs.csv", "--column", "a,b"]) == 0
+    assert json.loads(capsys.readouterr().out)["hypothesis"] == "It is wet."
+
+
 def test_an_ensemble_on_stdout_and_as_files(here, capsys):
     assert main(["task", "ensemble", "nli-run/seed-1", "nli-run/seed-2/model", "--data", "pairs.jsonl", "-q"]) == 0
     assert "| ensemble of 2 | " in capsys.readouterr().out

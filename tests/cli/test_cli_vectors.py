@@ -88,6 +88,24 @@ def test_train_writes_a_file_that_the_other_actions_read(more, kind, here, capsy
     assert main([*command, "-q", "--force"]) == 0
 
 
+def test_text_is_prepared_before_training(here, capsys):
+    pytest.importorskip("gensim")
+    rows = "".join(f"{number},A bank of the river\n" for number in range(5))
+    Path("text.csv").write_bytes(f"id,body\n{rows}".encode("utf-16"))
+    command = ["vectors", "train", "text.csv", "-o", "out.vec", "--dim", "4", "--min-count", "2", "-q"]
+    assert main(command) == 1
+    assert "Pass --encoding utf-16" in capsys.readouterr().err
+    assert main([*command, "--encoding", "utf-16", "--column", "body"]) == 0
+    assert sorted(StaticVectors.load("out.vec").words) == ["A", "bank", "of", "river", "the"]
+
+
+def test_vectors_with_a_byte_order_mark_are_read(here):
+    Path("mark.vec").write_bytes(VECTORS.encode("utf-8-sig"))
+    Path("mark.txt").write_bytes(VECTORS.partition("\n")[2].encode("utf-8-sig"))
+    for name in ("mark.vec", "mark.txt"):
+        assert "man" in StaticVectors.load(name).words
+
+
 BAD = {
     "no vectors": (["similar", "nothing.vec", "king"], "nothing.vec: not found"),
     "a folder": (["similar", "corpus", "king"], "corpus: this is a folder"),
@@ -100,7 +118,7 @@ BAD = {
     "nothing to measure": (["evaluate", "vectors.vec"], "Name files with --analogies or --pairs"),
     "no words to measure": (["evaluate", "vectors.vec", "--pairs", "simlex.txt", "--vocab-size", "0"], "at least 1"),
     "no questions": (["evaluate", "vectors.vec", "--analogies", "simlex.txt"], "simlex.txt, line 1"),
-    "no corpus": (["train", "nowhere", "-o", "a.vec"], "not a prepared corpus"),
+    "no corpus": (["train", "nowhere", "-o", "a.vec"], "nowhere: not found"),
     "no format": (["train", "corpus", "-o", "a"], "--format"),
     "existing output": (["train", "corpus", "-o", "vectors.vec", "--format", "glove"], "--force"),
     "odd settings": (["train", "corpus", "-o", "a.vec", "--dim", "0"], "dim is 0"),

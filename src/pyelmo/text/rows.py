@@ -78,13 +78,13 @@ class TextRow:
     kept: tuple[Any, ...] = ()
 
 
-def read_rows(path: str | Path, options: ReadOptions | None = None, opened: Opened | None = None) -> Iterator[TextRow]:
+def read_rows(path: str | Path, options: ReadOptions | None = None, *, stripped: bool = True) -> Iterator[TextRow]:
     """Yield the texts of a file, or of stdin for "-": one for each line or row, blank ones too.
 
     Args:
         path: The file: text, csv, tsv, jsonl or Parquet, compressed (gz, xz, bz2, zst) or not.
         options: The column of a table and the encoding (default: plain text in UTF-8).
-        opened: A callback that gets the file on the disk, whose position shows the progress.
+        stripped: Remove the white space around a text; otherwise offsets count from the start of the line.
 
     Raises:
         NotFoundError: There is no such file.
@@ -92,12 +92,13 @@ def read_rows(path: str | Path, options: ReadOptions | None = None, opened: Open
         FormatError: The file is damaged or has another encoding.
     """
     options = options or ReadOptions()
-    with open_bytes(path, opened or (lambda file: None)) as file:
+    with open_bytes(path) as file:
         kind, file = _opened_kind(file, path, options)
         if kind == "text":
-            yield from (TextRow(received(line).strip()) for line in text_lines(file, input_name(path)))
+            rows: Iterator[TextRow] = (TextRow(received(line)) for line in text_lines(file, input_name(path)))
         else:
-            yield from _table_rows(file, kind, input_name(path), options)
+            rows = _table_rows(file, kind, input_name(path), options)
+        yield from (TextRow(row.text.strip(), row.words, row.kept) for row in rows) if stripped else rows
 
 
 def read_paragraphs(
@@ -106,8 +107,8 @@ def read_paragraphs(
     """Yield the lines of all documents of a file, each document with "" after it.
 
     A line of plain text is a paragraph and a blank line ends a document; a row of a table is a document, in which blank
-    lines are ignored. `tokenised` allows columns with lists of words. The other arguments and errors are those of
-    `read_rows`.
+    lines are ignored. `opened` is a callback that gets the file on the disk, whose position shows the progress;
+    `tokenised` allows columns with lists of words. The other arguments and the errors are those of `read_rows`.
     """
     options = options or ReadOptions()
     with open_bytes(path, opened or (lambda file: None)) as file:
@@ -257,7 +258,8 @@ def _table_rows(file: io.BufferedReader, kind: str, name: str, options: ReadOpti
 def parquet_rows(path: str | Path, options: ReadOptions, first: int) -> Iterator[TextRow]:
     """Yield the texts of a Parquet file from row `first` on, without reading the row groups before it."""
     with open_bytes(path) as file:
-        yield from _rows_of(_parquet_records(file, str(path), options, first), options)
+        for row in _rows_of(_parquet_records(file, str(path), options, first), options):
+            yield TextRow(row.text.strip(), row.words, row.kept)
 
 
 def _rows_of(records: Records, options: ReadOptions) -> Iterator[TextRow]:
@@ -281,7 +283,7 @@ def _row(value: Any, kept: tuple[Any, ...], where: str) -> TextRow:
     if value is None:
         return TextRow("", None, kept)
     if isinstance(value, str):
-        return TextRow(received(_LONE_SURROGATE.sub("\ufffd", value)).strip(), None, kept)
+        return TextRow(received(_LONE_SURROGATE.sub("\ufffd", value)), None, kept)
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         words = [received(_LONE_SURROGATE.sub("\ufffd", word)) for word in value]
         return TextRow(" ".join(words), words, kept)

@@ -129,7 +129,7 @@ class Vocabulary:
             20000
         """
         try:
-            text = read_regular(path, limit=MAX_BYTES).decode("utf-8")
+            text = read_regular(path, limit=MAX_BYTES).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FormatError(
                 f"{path}: not UTF-8 at byte {error.start}. A vocabulary file is UTF-8 with one word per line."

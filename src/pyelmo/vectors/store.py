@@ -11,6 +11,7 @@ N words, D vector.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import logging
 import mmap
@@ -55,7 +56,7 @@ def read(path: Path) -> StoredVectors:
 def kind_of(path: Path) -> str:
     """Detect the format of a file from its first bytes."""
     with open_regular(path) as file:
-        head = file.read(1 << 14)
+        head = file.read(1 << 14).removeprefix(codecs.BOM_UTF8)
     if not head:
         raise FormatError(f"{path}: the file is empty")
     for magic, program in _COMPRESSED.items():
@@ -87,6 +88,8 @@ def _read_text(path: Path, *, header: bool) -> StoredVectors:
     rows = bytearray()
     count = dim = 0
     with path.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
         if header:
             count, dim = _read_header(path, file, least_bytes=2)
         number, line = 0, b""

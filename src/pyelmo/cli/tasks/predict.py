@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from pyelmo.cli import options
@@ -32,9 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
     parser.add_argument(
         "--input", metavar="FILE",
-        help="file with one input per line, its texts separated by tabs if there are several (- is stdin); "
-        "a blank line gets an empty answer",
+        help="file with one input per line, its texts separated by tabs if there are several, or csv, tsv, JSON Lines "
+        "or Parquet file with one per row, compressed or not; - is stdin; a blank line gets an empty answer",
     )  # fmt: skip
+    options.add_reading(parser)
     options.add_device(parser)
     options.add_json(parser, "print one JSON object per input, with probabilities and offsets, instead of text")
 
@@ -75,19 +77,41 @@ def _is_file(text: str) -> bool:
 
 def _read_inputs(args: argparse.Namespace, task: str, names: tuple[str, ...]) -> list[Any]:
     """Return the inputs of the task: a text each, or a list of as many texts as the task needs."""
+    from pyelmo.text.lines import numbered_lines
+
     texts = {name: getattr(args, name) for name in _TEXTS if getattr(args, name) is not None}
     if set(texts) - set(names) or (texts and len(texts) < len(names)) or (args.text and len(names) > 1):
         needed = " and ".join(f"--{name}" for name in names if name in _TEXTS) or "sentences"
         raise InputError(f"{args.model}: a model of the task {task} needs {needed}, or a file with --input")
     for name in texts:
         if _TEXTS[name][0] == "FILE":
-            texts[name] = "\n".join(_lines(texts[name]))
+            texts[name] = "\n".join(line for _, line in numbered_lines(texts[name], args.encoding))
     inputs: list[Any] = list(args.text)
     if texts:
         ordered = [texts[name] for name in names]
         inputs.append(ordered if len(names) > 1 else ordered[0])
-    lines = _lines(args.input) if args.input else []
-    return inputs + [_read_line(line, names, f"{args.input}, line {number}") for number, line in enumerate(lines, 1)]
+    return inputs + (list(_read_file(args, names)) if args.input else [])
+
+
+def _read_file(args: argparse.Namespace, names: tuple[str, ...]) -> Iterator[str | list[str]]:
+    """Yield the inputs of --input: lines of text, or rows of a table, of which --column names one column or several."""
+    from pyelmo.text.rows import ReadOptions, read_rows
+
+    columns = args.column.split(",") if args.column is not None else []
+    if columns and len(columns) != len(names):
+        raise InputError(
+            f"--column {args.column}: expected {' and '.join(names)}, a column for each with commas between"
+        )
+    input_format = "text" if len(names) > 1 and not columns else args.input_format  # its lines may have tabs
+    reading = ReadOptions(
+        column=columns[0] if columns else None, keep=tuple(columns[1:]), input_format=input_format,
+        encoding=args.encoding,
+    )  # fmt: skip
+    for number, row in enumerate(read_rows(args.input, reading, stripped=False), 1):
+        if row.words is not None:
+            raise InputError(f"{args.input}, row {number}: has a list of words, expected text. Choose another --column")
+        where = f"{args.input}, line {number}"
+        yield [row.text, *map(str, row.kept)] if row.kept else _read_line(row.text, names, where)
 
 
 def _read_line(line: str, names: tuple[str, ...], where: str) -> str | list[str]:
@@ -100,9 +124,3 @@ def _read_line(line: str, names: tuple[str, ...], where: str) -> str | list[str]
     if len(texts) != len(names) or not all(text.strip() for text in texts):
         raise InputError(f"{where}: expected {' and '.join(names)} with a tab between, got {line[:60]!r}")
     return texts
-
-
-def _lines(path: str) -> list[str]:
-    from pyelmo.text.lines import numbered_lines
-
-    return [line for _, line in numbered_lines(path)]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ EXAMPLE = "elmo vectors train corpus -o vectors.vec --algorithm cbow --min-count
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", help="folder that `elmo prepare` wrote")
+    parser.add_argument("corpus", metavar="CORPUS", help="folder that `elmo prepare` wrote, or a file of text")
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,
         help="file to write: .vec or .txt (text), .bin (binary; fastText's format with --subwords) or .kv (gensim)",
@@ -63,6 +66,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--ngrams", type=int, nargs=2, default=(3, 6), metavar=("MIN", "MAX"),
         help="shortest and longest character n-grams (default: 3 6)",
     )  # fmt: skip
+    options.add_language(parser, default="general")
+    options.add_reading(parser)
     options.add_threads(parser, default=1, note="; results are reproducible only with 1")
     options.add_seed(parser, default=1)
     options.add_force(parser)
@@ -84,9 +89,30 @@ def _train(args: argparse.Namespace) -> None:
         negative=args.negative, min_count=args.min_count, epochs=args.epochs, lr=args.lr, sample=args.sample,
         lowercase=args.lowercase, ngrams=tuple(args.ngrams), buckets=args.buckets, workers=args.threads, seed=args.seed,
     )  # fmt: skip
-    vectors = train(args.corpus, settings, progress=not args.quiet)
+    with _prepared(args) as corpus:
+        vectors = train(corpus, settings, progress=not args.quiet)
     vectors.save(output, format=format, force=args.force)
     say(f"{output}: {len(vectors):,} vectors of dimension {vectors.dim} ({format})")
+
+
+@contextlib.contextmanager
+def _prepared(args: argparse.Namespace) -> Iterator[Path]:
+    """Yield the folder of the corpus; a file of text is prepared in a temporary folder."""
+    from pyelmo.corpus.corpus import PrepareSettings
+    from pyelmo.corpus.prepare import prepare
+
+    source = Path(args.corpus)
+    if source.is_dir():
+        yield source
+        return
+    settings = PrepareSettings(
+        inputs=(args.corpus,), language=args.language, valid_fraction=0, column=args.column,
+        input_format=args.input_format, encoding=args.encoding,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder, "corpus" if args.corpus == "-" else source.name)
+        prepare(settings, corpus, progress=not args.quiet)
+        yield corpus
 
 
 def _add_vectors(parser: argparse.ArgumentParser) -> None:
