@@ -7,6 +7,7 @@ import pytest
 import torch
 from support import TOLERANCE, worst
 
+from pyelmo.errors import InputError
 from pyelmo.kernels.cpu import compiled as compiled_functions
 from pyelmo.kernels.cpu import plain as plain_functions
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
@@ -177,3 +178,121 @@ def test_quantising_twice_is_quantising_once(axes):
     assert np.array_equal(Quantised(once.values[2], once.scales[2]).restore(), np.zeros_like(weights[2]))
     wide = once.scales.reshape(once.scales.shape + (1,) * axes)
     assert (np.abs(once.restore() - weights) <= 0.501 * wide).all()
+
+
+def same(fast, plain):
+    """NaN at the same positions, and the same values elsewhere."""
+    assert np.array_equal(np.isnan(fast), np.isnan(plain))
+    assert worst(np.nan_to_num(fast), np.nan_to_num(plain)) <= 0.03
+
+
+POISONS = [np.nan, -np.nan, np.inf, -np.inf, 1e-44]
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_product_keeps_nan_as_the_plain_one(compiled, precision, poison):
+    weights, values, bias = random(70, 37, scale=0.2), random(9, 37), random(70)
+    values[2, 3], values[4, 36] = poison, poison
+    if not np.isinf(poison):
+        values[5] = poison
+        weights[68, 5] = poison
+    else:  # infinity times a weight is infinity or NaN in float32, and all NaN in int8
+        bias[5] = poison
+    fast = compiled.linear(compiled.Matrix(given(weights, precision)), bias, values)
+    with np.errstate(all="ignore"):
+        plain = plain_functions.linear(plain_functions.Matrix(given(weights, precision)), bias, values)
+    same(fast, plain)
+    if np.isnan(poison):
+        assert np.isnan(fast[[2, 4, 5]]).all()
+        assert np.isnan(fast[:, 68]).all()
+        assert not np.isnan(fast[[0, 1, 3]][:, :68]).any()
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("projection", [12, None])
+@pytest.mark.parametrize("place", ["inputs", "bias", "weights"])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_an_lstm_keeps_nan_as_the_plain_one(compiled, precision, projection, poison, place):
+    cells, inputs, clips = 20, 9, (0.5, 0.4 if projection else None)
+    live = live_rows(np.array([6, 4, 4, 2]))
+    rows = random(live.sum(), inputs)
+    weights = [random(4 * cells, inputs), random(4 * cells, projection or cells, scale=0.2)]
+    bias, projected = random(4 * cells), random(projection, cells) if projection else None
+    {"inputs": rows, "bias": bias[None], "weights": weights[1]}[place][0, 3 % len(rows)] = poison
+    results = []
+    for kernels in (compiled, plain_functions):
+        matrices = [kernels.Matrix(given(weight, precision), gates=True) for weight in weights]
+        last = kernels.Matrix(given(projected, precision)) if projection else None
+        with np.errstate(all="ignore"):
+            results.append(kernels.Lstm(*matrices, bias, last, *clips).run(rows, live))
+    same(*results)
+    assert np.isnan(results[0]).any() or not np.isnan(poison)
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("count", [5, 40])
+def test_a_highway_keeps_nan_as_the_plain_one(compiled, count, poison):
+    for place in range(3):
+        arrays = [random(count, seed=seed) for seed in range(3)]
+        arrays[place][[0, -1]] = poison
+        transform, gate, fast = arrays
+        plain = fast.copy()
+        compiled.highway(transform, gate, fast)
+        with np.errstate(all="ignore"):
+            plain_functions.highway(transform, gate, plain)
+        same(fast, plain)
+        assert np.isnan(fast[[0, -1]]).all() or not np.isnan(poison)
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_character_features_keep_nan_as_the_plain_ones(compiled, activation, poison):
+    size, chars = 5, np.random.default_rng(0).integers(0, 30, (40, 12), dtype=np.int32)
+    for place in range(3):
+        table, filters, bias = random(30, size), random(70, 2 * size, scale=0.4), random(70)
+        (table[7:8], filters[69:], bias[-1:][None])[place][0, 0] = poison
+        results = []
+        for kernels in (compiled, plain_functions):
+            with np.errstate(all="ignore"):
+                results.append(kernels.CharFeatures(table, [filters], [bias], activation).run(chars))
+        same(*results)
+        if np.isnan(poison):
+            assert np.isnan(results[0]).any()
+
+
+def refused(message, call, *arguments):
+    with pytest.raises(InputError, match=message):
+        call(*arguments)
+
+
+def test_arrays_that_c_cannot_read_are_refused(compiled):
+    matrix, values = compiled.Matrix(random(8, 4)), random(3, 4)
+    refused(
+        r"inputs: expected an array \(any, 4\) of float32, got \(3, 5\)", compiled.linear, matrix, None, random(3, 5)
+    )
+    refused("got .* of float64", compiled.linear, matrix, None, values.astype(np.float64))
+    refused("not contiguous", compiled.linear, matrix, None, random(4, 3).T)
+    refused(r"bias: expected an array \(8\)", compiled.linear, matrix, random(7), values)
+    refused("gate: expected an array", compiled.highway, values, random(3, 3), values)
+    refused("scales: expected an array", compiled.Matrix, Quantised(np.ones((8, 4), np.int8), random(7)))
+    refused("10 rows are not four gates", lambda: compiled.Matrix(random(10, 4), gates=True))
+    refused("weights: expected an array", compiled.Matrix, random(8))
+
+
+def test_symbols_and_rows_beyond_an_array_are_refused_in_c(compiled):
+    features = compiled.CharFeatures(random(30, 5), [random(8, 10)], [random(8)], "relu")
+    for bad in (30, -1, 2**31 - 1):
+        refused("symbols, rows or sizes that do not fit", features.run, np.array([[1, 2, bad]], np.int32))
+    refused("do not fit", features.run, np.zeros((1, 1), np.int32))  # shorter than the filter
+    refused("symbols: expected an array", features.run, np.zeros((1, 4), np.int64))
+    layer = lstm(compiled, "float32", 8, 4, 4, (None, None))[0]
+    for live in ([2, 3], [-1, 4], [3, -1, 1]):
+        refused("do not fit|expected", layer.run, random(sum(live), 4), np.array(live))
+    refused("inputs: expected an array", layer.run, random(4, 4), np.array([3, 2]))
+    gates = [compiled.Matrix(random(32, 4), gates=True), compiled.Matrix(random(32, 4), gates=True)]
+    refused("do not fit together", compiled.Lstm, *gates, random(32), compiled.Matrix(random(4, 9)), None, None)
+    refused("do not fit together", compiled.Lstm, *gates, random(32), None, None, None)
+    refused("bias: expected", compiled.Lstm, *gates, random(31), compiled.Matrix(random(4, 8)), None, None)

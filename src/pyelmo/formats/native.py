@@ -132,6 +132,10 @@ class _WeightFile(Mapping[str, StoredWeight]):
         scales = self.file.read(name + SCALE).numpy()
         if tensor.dtype == torch.uint8:
             return torch.from_numpy(quantise4.Packed(tensor.numpy(), scales).restore())
+        if bool((tensor == -128).any()):  # beyond the range of `quantise`; AVX2 would negate it to itself
+            raise FormatError(
+                f"{self.file.path}: {name!r} has the int8 value -128, expected -127 to 127. Is it damaged?"
+            )
         return Quantised(tensor.numpy(), scales)
 
     def __iter__(self) -> Iterator[str]:

@@ -20,10 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
+from pyelmo.errors import InputError
 from pyelmo.kernels.cpu.quantise import Quantised
 
 log = logging.getLogger("pyelmo")
 
+NO_MEMORY, INVALID = 1, 2  # as in cpu.c
 INSTRUCTION_SETS = ("avx512", "avx2", "base")
 
 
@@ -113,6 +115,12 @@ class Matrix:
 
     def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False) -> None:
         values = weights.values if isinstance(weights, Quantised) else weights
+        if isinstance(weights, Quantised):
+            _check("scales", weights.scales, np.float32, values.shape[:1], contiguous=False)
+        dtype = np.int8 if isinstance(weights, Quantised) else np.float32
+        _check("weights", values, dtype, (None, None), contiguous=False)
+        if gates and len(values) % 4:
+            raise InputError(f"weights: {len(values)} rows are not four gates")
         self.shape, self.gates = values.shape, gates
         panels = self._panels(values)  # (panels, 4 lanes, K)
         count, width, depth = panels.shape
@@ -167,6 +175,12 @@ class Lstm:
         projection_clip: float | None,
     ) -> None:
         self.size = recurrent.shape[1]
+        rows = input.shape[0]
+        fits = input.gates and recurrent.gates and recurrent.shape[0] == rows
+        if not fits or (projection.shape if projection else (self.size, self.size)) != (self.size, rows // 4):
+            shapes = [matrix and matrix.shape for matrix in (input, recurrent, projection)]
+            raise InputError(f"the matrices of an LSTM do not fit together: input, recurrent, projection {shapes}")
+        _check("bias", bias, np.float32, (rows,), contiguous=False)
         self._matrices = input, recurrent, projection  # keeps their memory alive
         self._bias = np.ascontiguousarray(input._panels(bias[:, None])[..., 0])
         self._struct = _Layer(
@@ -180,24 +194,22 @@ class Lstm:
 
         Step t has the first live[t] rows of step t - 1.
         """
+        _check("live", live, np.int64, (None,))
+        _check("inputs", inputs, np.float32, (int(live.sum()), self._struct.input.depth))
         outputs = np.empty((len(inputs), self.size), dtype=np.float32)
-        _check(inputs, live)
-        assert inputs.shape == (live.sum(), self._struct.input.depth)
         _run(
-            "elmo_lstm",
-            ctypes.byref(self._struct),
-            _address(inputs),
-            _address(live),
-            c_int64(len(live)),
-            _address(outputs),
-        )
+            "elmo_lstm", ctypes.byref(self._struct), _address(inputs), _address(live), c_int64(len(live)),
+            _address(outputs), c_int64(len(inputs)),
+        )  # fmt: skip
         return outputs
 
 
 def linear(matrix: Matrix, bias: Float32Array | None, inputs: Float32Array) -> Float32Array:
     """(R, K), (R,), (M, K) -> (M, R)."""
+    _check("inputs", inputs, np.float32, (None, matrix.shape[1]))
+    if bias is not None:
+        _check("bias", bias, np.float32, matrix.shape[:1])
     outputs = np.empty((len(inputs), matrix.shape[0]), dtype=np.float32)
-    _check(inputs)
     _run(
         "elmo_linear", ctypes.byref(matrix.struct), _address(bias), _address(inputs), c_int64(len(inputs)),
         c_int64(matrix.shape[0]), _address(outputs),
@@ -207,7 +219,8 @@ def linear(matrix: Matrix, bias: Float32Array | None, inputs: Float32Array) -> F
 
 def highway(transform: Float32Array, gate: Float32Array, features: Float32Array) -> None:
     """Set features to g relu(transform) + (1 - g) features, with g = sigmoid(gate)."""
-    _check(transform, gate, features)
+    for name, array in (("transform", transform), ("gate", gate), ("features", features)):
+        _check(name, array, np.float32, features.shape)
     _run("elmo_highway", _address(transform), _address(gate), _address(features), c_int64(features.size))
 
 
@@ -218,6 +231,9 @@ class CharFeatures:
         self, table: Float32Array, filters: Sequence[Float32Array], biases: Sequence[Float32Array], activation: str
     ) -> None:
         """`table` is (symbols, E); each filter width has `filters` (count, width * E) and `biases` (count,)."""
+        _check("table", table, np.float32, (None, None), contiguous=False)
+        for bank, bias in zip(filters, biases, strict=True):
+            _check("bias of filters", bias, np.float32, (len(bank),), contiguous=False)
         self._table = np.ascontiguousarray(table)
         self._filters = [Matrix(bank) for bank in filters]
         self._biases = [np.ascontiguousarray(_padded(bias, 0, 4 * lanes())) for bias in biases]
@@ -227,13 +243,12 @@ class CharFeatures:
         self._tanh = activation == "tanh"
 
     def run(self, chars: npt.NDArray[np.int32]) -> Float32Array:  # (M, C) -> (M, features)
+        _check("symbols", chars, np.int32, (None, None))
         features = np.empty((len(chars), sum(self._counts)), dtype=np.float32)
-        _check(chars)
-        assert not chars.size or (chars.min() >= 0 and chars.max() < len(self._table))
         _run(
             "elmo_char_features", _address(chars), c_int64(len(chars)), c_int64(chars.shape[1]), _address(self._table),
             c_int64(self._table.shape[1]), c_int64(len(self._filters)), self._matrices, self._addresses, self._counts,
-            c_int(self._tanh), _address(features),
+            c_int(self._tanh), _address(features), c_int64(len(self._table)),
         )  # fmt: skip
         return features
 
@@ -246,8 +261,17 @@ def _padded(array: np.ndarray, axis: int, multiple: int) -> np.ndarray:
     return np.pad(array, [(0, missing if axis == number else 0) for number in range(array.ndim)])
 
 
-def _check(*arrays: np.ndarray) -> None:
-    assert all(array.flags.c_contiguous and array.dtype in (np.float32, np.int32, np.int64) for array in arrays)
+def _check(
+    name: str, array: np.ndarray, dtype: type[np.generic], shape: tuple[int | None, ...], *, contiguous: bool = True
+) -> None:
+    """Raise an InputError unless C can read the array, also with `python -O`; None stands for any size."""
+    fits = array.ndim == len(shape) and all(want in (None, got) for got, want in zip(array.shape, shape, strict=True))
+    if not fits or array.dtype != dtype or (contiguous and not array.flags.c_contiguous):
+        sizes = ", ".join("any" if size is None else str(size) for size in shape)
+        order = "" if array.flags.c_contiguous else ", not contiguous"
+        raise InputError(
+            f"{name}: expected an array ({sizes}) of {np.dtype(dtype)}, got {array.shape} of {array.dtype}{order}"
+        )
 
 
 def _address(array: np.ndarray | None) -> c_void_p | None:
@@ -256,11 +280,14 @@ def _address(array: np.ndarray | None) -> c_void_p | None:
 
 def _call(name: str, *arguments: Any) -> int:
     functions, number = library(), instruction_set()
-    assert functions is not None
-    assert number is not None
+    if functions is None or number is None:
+        raise RuntimeError("the compiled functions are not available; use those of plain.py")
     return int(getattr(functions, name)(c_int(number), *arguments))
 
 
 def _run(name: str, *arguments: Any) -> None:
-    if _call(name, *arguments):
+    status = _call(name, *arguments)
+    if status == NO_MEMORY:
         raise MemoryError(f"{name}: not enough memory for a batch. Use a smaller batch.")
+    if status == INVALID:
+        raise InputError(f"{name}: symbols, rows or sizes that do not fit the weights")

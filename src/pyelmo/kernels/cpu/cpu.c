@@ -3,8 +3,8 @@
  * Functions. elmo_linear is a matrix product with a bias, elmo_highway the gate of a highway layer, elmo_char_features the
  * convolutions of the character CNN with their maximum, and elmo_lstm one direction of one LSTM layer over all steps.
  * elmo_supported says whether the processor has an instruction set, elmo_lanes how many floats its registers have. All
- * take the number of the instruction set to run on (0 AVX-512 with VNNI, 1 AVX2, 2 base). The others return 0, or 1 if
- * there is not enough memory. Each is written once, in cpu_isa.h, which is compiled once for each instruction set.
+ * take the number of the instruction set to run on (0 AVX-512 with VNNI, 1 AVX2, 2 base). The others return 0, NO_MEMORY or, if
+ * sizes, symbols or rows do not fit together and memory beyond an array would be read, INVALID. Each is written once, in cpu_isa.h, which is compiled once for each instruction set.
  * Python calls them through ctypes, so that only the C standard library is needed.
  *
  * Layout of weights. A matrix is packed in panels of 4 * LANES output columns. The inputs ("depth") are the outer
@@ -48,6 +48,9 @@ typedef struct {
     float cell_clip, projection_clip;
 } Layer;
 
+enum { NO_MEMORY = 1, INVALID = 2 };
+/* Rows of smaller values become zero in int8: 127 divided by them is infinite. */
+#define TINY 1e-36f
 /* Depth of the part of a float panel that stays in the L2 cache while all rows are multiplied by it. */
 enum { DEPTH_AT_ONCE = 512 };
 /* With up to FEW_ROWS rows, reading the weights takes longer than multiplying by them. The products with the input, which
@@ -118,13 +121,14 @@ EXPORT int elmo_highway(int isa, const float *transform, const float *gate, floa
 
 EXPORT int elmo_char_features(int isa, const int32_t *chars, int64_t words, int64_t length, const float *table,
                               int64_t size, int64_t banks, const Matrix *filters, const float *const *biases,
-                              const int64_t *counts, int tanh_activation, float *features) {
-    CHOOSE(char_features, chars, words, length, table, size, banks, filters, biases, counts, tanh_activation, features);
+                              const int64_t *counts, int tanh_activation, float *features, int64_t table_rows) {
+    CHOOSE(char_features, chars, words, length, table, size, banks, filters, biases, counts, tanh_activation, features,
+           table_rows);
 }
 
 EXPORT int elmo_lstm(int isa, const Layer *layer, const float *inputs, const int64_t *live, int64_t steps,
-                     float *outputs) {
-    CHOOSE(lstm, layer, inputs, live, steps, outputs);
+                     float *outputs, int64_t input_count) {
+    CHOOSE(lstm, layer, inputs, live, steps, outputs, input_count);
 }
 
 /* The file is loaded by ctypes, not imported, but the linker on Windows requires this symbol of an extension. */

@@ -13,13 +13,16 @@ typedef int32_t NAME(LoadedInts) __attribute__((vector_size(LANES * 4), aligned(
 INLINE TARGET F NAME(load)(const float *from) { return *(const NAME(Loaded) *)from; }
 INLINE TARGET void NAME(store)(float *to, F value) { *(NAME(Loaded) *)to = value; }
 INLINE TARGET F NAME(select)(I mask, F yes, F no) { return (F)((mask & (I)yes) | (~mask & (I)no)); }
+/* NaN is kept, as in the plain functions: these two return b if b is NaN, so the limit is always a; `larger` returns NaN
+ * if a or b is NaN. */
 INLINE TARGET F NAME(minimum)(F a, F b) { return NAME(select)(a < b, a, b); }
 INLINE TARGET F NAME(maximum)(F a, F b) { return NAME(select)(a > b, a, b); }
+INLINE TARGET F NAME(larger)(F a, F b) { return NAME(select)((a > b) | (a != a), a, b); }
 INLINE TARGET F NAME(broadcast)(float value) { return (F){0} + value; }
 
 /* e^x as 2^n times a polynomial of the remainder. With it, sigmoid and tanh have errors of at most 2e-7. */
 INLINE TARGET F NAME(exponential)(F x) {
-    x = NAME(minimum)(NAME(maximum)(x, NAME(broadcast)(-87.0f)), NAME(broadcast)(88.0f));
+    x = NAME(minimum)(NAME(broadcast)(88.0f), NAME(maximum)(NAME(broadcast)(-87.0f), x));
     const F magic = NAME(broadcast)(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     F shifted = x * 1.44269504f + magic;
     F whole = shifted - magic;
@@ -80,7 +83,7 @@ INLINE TARGET void NAME(max_tile)(const int rows, const float *inputs, int64_t s
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-        for (int q = 0; q < 4; q++) best[q] = NAME(maximum)(best[q], sum[r][q]);
+        for (int q = 0; q < 4; q++) best[q] = NAME(larger)(best[q], sum[r][q]);
 }
 
 /* Add the product of four input bytes and four weights to each lane. AVX2 multiplies signed inputs and therefore starts
@@ -199,7 +202,8 @@ TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inp
     }
 }
 
-/* Quantise each row: x -> 128 + round(x * 127 / max |x|). Rows have `stride` bytes; those beyond `depth` are 128 (zero). */
+/* Quantise each row: x -> 128 + round(x * 127 / max |x|). Rows have `stride` bytes; those beyond `depth` are 128 (zero).
+ * A row with NaN or infinity gets the scale NaN, so that its products are NaN; one of values below TINY becomes zero. */
 TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int64_t rows, int64_t depth, uint8_t *bytes,
                                   int64_t stride, float *scales) {
     for (int64_t r = 0; r < rows; r++) {
@@ -209,12 +213,18 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
         int64_t k = 0;
         for (; k + LANES <= depth; k += LANES) {
             F x = NAME(load)(row + k);
-            best = NAME(maximum)(best, NAME(maximum)(x, -x));
+            best = NAME(larger)(best, NAME(maximum)(x, -x));
         }
         float largest = 0.0f;
-        for (int lane = 0; lane < LANES; lane++) largest = best[lane] > largest ? best[lane] : largest;
-        for (; k < depth; k++) largest = fabsf(row[k]) > largest ? fabsf(row[k]) : largest;
-        float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+        for (int lane = 0; lane < LANES; lane++)
+            largest = best[lane] > largest || best[lane] != best[lane] ? best[lane] : largest;
+        for (; k < depth; k++) largest = fabsf(row[k]) > largest || row[k] != row[k] ? fabsf(row[k]) : largest;
+        if (!(largest < INFINITY)) {
+            scales[r] = NAN;
+            memset(to, 128, stride);
+            continue;
+        }
+        float inverse = largest >= TINY ? 127.0f / largest : 0.0f;
         scales[r] = largest / 127.0f;
         const float magic = 12582912.0f;
         for (k = 0; k < depth; k++) {
@@ -234,6 +244,7 @@ TARGET static int NAME(lanes)(void) { return LANES; }
 TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const float *inputs, int64_t rows,
                                int64_t columns, float *outputs) {
     int64_t depth = matrix->depth, stride = matrix->scales ? NAME(padded)(depth) : depth;
+    if (rows < 0 || depth < 0 || columns < 0 || columns > matrix->columns || matrix->columns % PANEL) return INVALID;
     enum { AT_ONCE = 96 }; /* rows whose sums of one panel stay in the L1 cache */
     float *sums = allocate(AT_ONCE * PANEL * sizeof(float));
     uint8_t *bytes = matrix->scales ? allocate(rows * stride) : NULL;
@@ -265,7 +276,7 @@ TARGET static int NAME(highway)(const float *transform, const float *gate, float
     int64_t k = 0;
     for (; k + LANES <= count; k += LANES) {
         F g = NAME(sigmoid)(NAME(load)(gate + k)), x = NAME(load)(features + k);
-        F t = NAME(maximum)(NAME(load)(transform + k), (F){0});
+        F t = NAME(maximum)((F){0}, NAME(load)(transform + k));
         NAME(store)(features + k, g * t + (1.0f - g) * x);
     }
     if (k < count) { /* the same operations on the last values, which do not fill a register */
@@ -273,7 +284,7 @@ TARGET static int NAME(highway)(const float *transform, const float *gate, float
         int64_t bytes = (count - k) * sizeof(float);
         memcpy(part[0], gate + k, bytes), memcpy(part[1], features + k, bytes), memcpy(part[2], transform + k, bytes);
         F g = NAME(sigmoid)(NAME(load)(part[0])), x = NAME(load)(part[1]);
-        F t = NAME(maximum)(NAME(load)(part[2]), (F){0});
+        F t = NAME(maximum)((F){0}, NAME(load)(part[2]));
         NAME(store)(part[0], g * t + (1.0f - g) * x);
         memcpy(features + k, part[0], bytes);
     }
@@ -285,11 +296,21 @@ TARGET static int NAME(highway)(const float *transform, const float *gate, float
  * All windows inside the padding at the end of a word are equal, so that only one of them is computed. */
 TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64_t length, const float *table,
                                       int64_t size, int64_t banks, const Matrix *filters, const float *const *biases,
-                                      const int64_t *counts, int tanh_activation, float *features) {
+                                      const int64_t *counts, int tanh_activation, float *features,
+                                      int64_t table_rows) {
     int64_t total = 0;
-    for (int64_t bank = 0; bank < banks; bank++) total += counts[bank];
+    if (words < 0 || length < 1 || size < 1) return INVALID;
+    for (int64_t k = 0; k < words * length; k++)
+        if (chars[k] < 0 || chars[k] >= table_rows) return INVALID;
+    for (int64_t bank = 0; bank < banks; bank++) {
+        int64_t depth = filters[bank].depth;
+        if (depth < size || depth % size || depth / size > length || counts[bank] < 0 ||
+            counts[bank] > filters[bank].columns || filters[bank].scales)
+            return INVALID;
+        total += counts[bank];
+    }
     float *embedded = allocate(length * size * sizeof(float));
-    if (!embedded) return 1;
+    if (!embedded) return NO_MEMORY;
     for (int64_t word = 0; word < words; word++) {
         const int32_t *symbols = chars + word * length;
         int64_t end = length - 1;
@@ -309,7 +330,7 @@ TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64
                 int64_t wide = counts[bank] - panel * PANEL < PANEL ? counts[bank] - panel * PANEL : PANEL;
                 for (int q = 0; q < 4; q++) {
                     F value = best[q] + NAME(load)(biases[bank] + panel * PANEL + q * LANES);
-                    value = tanh_activation ? NAME(hyperbolic)(value) : NAME(maximum)(value, (F){0});
+                    value = tanh_activation ? NAME(hyperbolic)(value) : NAME(maximum)((F){0}, value);
                     NAME(store)(values + q * LANES, value);
                 }
                 memcpy(to + panel * PANEL, values, wide * sizeof(float));
@@ -329,7 +350,7 @@ TARGET static void NAME(gates)(const float *sums, int64_t rows, float *cell, flo
         F in_gate = NAME(sigmoid)(NAME(load)(row)), forget_gate = NAME(sigmoid)(NAME(load)(row + LANES));
         F candidate = NAME(hyperbolic)(NAME(load)(row + 2 * LANES)), out_gate = NAME(sigmoid)(NAME(load)(row + 3 * LANES));
         F new_cell = forget_gate * NAME(load)(cell + r * stride) + in_gate * candidate;
-        new_cell = NAME(minimum)(NAME(maximum)(new_cell, low), high);
+        new_cell = NAME(minimum)(high, NAME(maximum)(low, new_cell));
         NAME(store)(cell + r * stride, new_cell);
         NAME(store)(hidden + r * stride, out_gate * NAME(hyperbolic)(new_cell));
     }
@@ -359,9 +380,26 @@ TARGET static void NAME(project)(const Layer *layer, NAME(Inputs) hidden, int64_
     }
 }
 
+/* Whether the matrices of a layer fit together, and `live` falls from step to step and has `rows` rows in all. */
+TARGET static int NAME(fits)(const Layer *layer, const int64_t *live, int64_t steps, int64_t rows) {
+    const int64_t columns = 4 * layer->cells;
+    if (layer->cells < 1 || layer->cells % LANES || layer->size < 1 || layer->input.depth < 0 || steps < 0) return 0;
+    if (layer->input.columns != columns || layer->recurrent.columns != columns) return 0;
+    if (layer->recurrent.depth != layer->size || !layer->input.scales != !layer->recurrent.scales) return 0;
+    if (layer->projects ? layer->projection.depth > layer->cells || layer->projection.columns < layer->size ||
+                              !layer->input.scales != !layer->projection.scales
+                        : layer->size > layer->cells)
+        return 0;
+    for (int64_t step = 0; step < steps; rows -= live[step++])
+        if (live[step] < 0 || live[step] > rows || (step && live[step] > live[step - 1])) return 0;
+    return rows == 0;
+}
+
 /* One direction of one layer over all steps, from a zero state. Sentences are sorted by falling length: step t has the
  * first live[t] rows of step t - 1. Inputs and outputs have the rows of all steps one after another. */
-TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int64_t *live, int64_t steps, float *outputs) {
+TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int64_t *live, int64_t steps, float *outputs,
+                             int64_t input_count) {
+    if (!NAME(fits)(layer, live, steps, input_count)) return INVALID;
     if (steps == 0) return 0;
     const int64_t cells = layer->cells, size = layer->size, depth = layer->input.depth, panels = cells / LANES;
     const int bytes = layer->input.scales != NULL;

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from pyelmo.arrays import Float32Array
 from pyelmo.kernels.cpu.quantise import LEVELS, Quantised
 
+TINY = np.float32(1e-36)  # as in cpu.c
+
 
 class Matrix:
     def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False) -> None:
@@ -23,12 +25,17 @@ class Matrix:
         return self.weights.restore() if isinstance(self.weights, Quantised) else self.weights
 
     def product(self, inputs: Float32Array) -> Float32Array:
-        """Return inputs times the transposed matrix; for int8 weights, each input row is rounded to int8, too."""
+        """Return inputs times the transposed matrix; for int8 weights, each input row is rounded to int8, too.
+
+        A row with NaN or infinity has products NaN in int8.
+        """
         if not isinstance(self.weights, Quantised):
             outputs: Float32Array = inputs @ self.weights.T
             return outputs
         largest = np.abs(inputs).max(-1, keepdims=True, initial=0.0)
-        inverse = np.divide(np.float32(LEVELS), largest, out=np.zeros_like(largest), where=largest > 0)
+        inverse = np.divide(np.float32(LEVELS), largest, out=np.zeros_like(largest), where=largest >= TINY)
+        largest = np.where(np.isfinite(largest), largest, np.float32(np.nan))
+        inputs = np.where(np.isnan(largest), np.float32(0.0), inputs)
         # Products of integers are exact in float64, in any order.
         sums = np.rint(inputs * inverse).astype(np.float64) @ self.weights.values.T.astype(np.float64)
         scaled: Float32Array = sums.astype(np.float32) * (self.weights.scales * (largest / np.float32(LEVELS)))
@@ -57,7 +64,8 @@ class Lstm:
         done = 0
         for rows in live:
             gates = self.bias + self.input.product(inputs[done : done + rows])
-            gates += self.recurrent.product(hidden[:rows])
+            if done:  # the first step has no state yet
+                gates += self.recurrent.product(hidden[:rows])
             in_gate, forget_gate, candidate, out_gate = np.split(gates, 4, -1)
             cell = _sigmoid(forget_gate) * cell[:rows] + _sigmoid(in_gate) * np.tanh(candidate)
             cell = cell.clip(-self.cell_clip, self.cell_clip)
