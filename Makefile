@@ -1,12 +1,13 @@
 # make demo    set up, then show what ELMo does
 # make test    set up, then every check and every test
 # make check   the checks alone: lint, types, import layers
+# make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
 # Only Python (3.10 or newer), pip and make are needed; everything goes into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check sanitize clean
 
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
@@ -19,6 +20,9 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+sanitize: .venv/installed
+	PYTHON=$(BIN)/python tests/sanitize.sh
 
 .venv/installed: pyproject.toml setup.py constraints.txt src/pyelmo/kernels/cpu/cpu.c src/pyelmo/kernels/cpu/cpu_isa.h
 	$(PYTHON) -m venv .venv
