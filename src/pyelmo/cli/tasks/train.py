@@ -66,15 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fraction", type=float, default=1.0, metavar="F", help="fraction of the training set to use (default: 1)"
     )
-    parser.add_argument(
-        "--column", metavar="NAME",
-        help="column with the text in tables (default: text for sentiment, tokens for ner)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--label", metavar="NAME",
-        help="column with the label in tables, or key in CoNLL-U (default: label for sentiment; tags or NER for ner)",
-    )  # fmt: skip
-    options.add_encoding(parser)
+    _add_columns(parser)
     options.add_recipe(parser, "ner, srl, sentiment, ...", default=None, otherwise="the task's own")
     parser.add_argument(
         "--cache", metavar="DIR", help="folder for the vectors of the frozen encoder (default: cache beside RUN)"
@@ -84,6 +76,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_threads(parser, otherwise="1 to train, all cores to embed")
     options.add_force(parser, "delete the run in RUN and start again")
     options.add_quiet(parser)
+    _add_formats(parser)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--column", metavar="NAME",
+        help="column with the text in tables (default: text for sentiment, tokens for ner)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--label", metavar="NAME",
+        help="column with the label in tables, or key in CoNLL-U (default: label for sentiment; tags or NER for ner)",
+    )  # fmt: skip
+    options.add_encoding(parser)
+
+
+def _add_formats(parser: argparse.ArgumentParser) -> None:
+    """Add the list of formats to the help."""
     for task, formats in FORMATS.items():
         lines = (f"{name}: {text}" for name, text in formats.items())
         parser.add_argument_group(
