@@ -13,7 +13,7 @@ import contextlib
 import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,7 @@ def _read_sentences(
     """Return the sentences with a wanted word."""
     for file, name in enumerate(names):
         for line, row in enumerate(read([name], reading), 1):
-            sentence = replace(row, text=row.text.replace("\n", " "))  # a row may have several lines
+            sentence = row._replace(text=row.text.replace("\n", " "))  # a row may have several lines
             spans = split(sentence)
             positions = [position for position, span in enumerate(spans) if _is_wanted(span.word, wanted)]
             if positions:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.text.encodings import BLOCK, as_utf8, check_encoding, decode_line
@@ -69,8 +69,7 @@ class ReadOptions:
         check_encoding(self.encoding)
 
 
-@dataclass(frozen=True)
-class TextRow:
+class TextRow(NamedTuple):
     """One text of an input. `words` is None unless the input holds a list of words; `kept` are its other columns."""
 
     text: str
@@ -95,10 +94,11 @@ def read_rows(path: str | Path, options: ReadOptions | None = None, *, stripped:
     with open_bytes(path) as file:
         kind, file = _opened_kind(file, path, options)
         if kind == "text":
-            rows: Iterator[TextRow] = (TextRow(received(line)) for line in text_lines(file, input_name(path)))
-        else:
-            rows = _table_rows(file, kind, input_name(path), options)
-        yield from (TextRow(row.text.strip(), row.words, row.kept) for row in rows) if stripped else rows
+            for line in text_lines(file, input_name(path)):
+                yield TextRow(received(line).strip() if stripped else received(line))
+            return
+        for row in _table_rows(file, kind, input_name(path), options):
+            yield row._replace(text=row.text.strip()) if stripped else row
 
 
 def read_paragraphs(
@@ -259,7 +259,7 @@ def parquet_rows(path: str | Path, options: ReadOptions, first: int) -> Iterator
     """Yield the texts of a Parquet file from row `first` on, without reading the row groups before it."""
     with open_bytes(path) as file:
         for row in _rows_of(_parquet_records(file, str(path), options, first), options):
-            yield TextRow(row.text.strip(), row.words, row.kept)
+            yield row._replace(text=row.text.strip())
 
 
 def _rows_of(records: Records, options: ReadOptions) -> Iterator[TextRow]:
