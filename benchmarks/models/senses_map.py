@@ -58,7 +58,7 @@ def panel(x: float, y: float, points: np.ndarray, senses: list[str]) -> list[str
 
 def draw(model: pyelmo.Embedder, words: dict[str, list[tuple[str, str, str]]]) -> str:
     columns = len(words)
-    width, height = 80 + columns * (PANEL + GAP), 2 * TITLE + 2 * (PANEL + GAP)
+    width, height = 80 + columns * (PANEL + GAP), 3 * TITLE + 2 * (PANEL + GAP)
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' role='img' {FONT}>",
         "<style>text{fill:#333}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
@@ -74,9 +74,13 @@ def draw(model: pyelmo.Embedder, words: dict[str, list[tuple[str, str, str]]]) -
             parts += panel(x, TITLE + row * (PANEL + GAP), plane(layers[layer]), senses)
         for number, sense in enumerate(dict.fromkeys(senses)):
             at = x + number * PANEL / 2
-            y = height - TITLE / 2
+            y = height - TITLE * 3 / 2
             parts.append(f"<circle cx='{at + 5}' cy='{y - 4}' r='5' fill='{COLOURS[number]}'/>")
             parts.append(f"<text x='{at + 14}' y='{y}'>{escape(sense)}</text>")
+    axes = (
+        "One point a sentence. Axes of a panel: the first (across) and second (up) principal component of its vectors."
+    )
+    parts.append(f"<text x='80' y='{height - 8}'>{axes}</text>")
     return "".join([*parts, "</svg>\n"])
 
 
