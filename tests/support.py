@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +49,15 @@ def worst(got: object, want: object) -> float:
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape, f"{got.shape} is not {want.shape}"
     return float(np.abs(got.astype(np.float64) - want).max(initial=0.0))
+
+
+@contextlib.contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size, as on a full disk; the error is "File too large"."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

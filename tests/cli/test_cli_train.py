@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from support import file_size_limit
 
 from pyelmo.cli import main
 from pyelmo.embed.files.store import read_embeddings
@@ -240,3 +241,20 @@ def test_an_interrupted_training_saves_says_how_to_resume_and_does_not_exit_0(
     assert message == f"elmo: {word}; run the same command again to resume out"
     assert len(steps) == 3
     assert (tmp_path / "out" / saved).is_file()
+
+
+@pytest.mark.parametrize("writer", ["save_model", "_save"])
+def test_a_full_disk_in_task_train_is_one_error(tmp_path, monkeypatch, capsys, writer):
+    monkeypatch.chdir(tmp_path)
+    Path("ner.txt").write_text(NER)
+    write = getattr(training_loop, writer)
+
+    def write_on_a_full_disk(*arguments):
+        with file_size_limit(2_000):
+            write(*arguments)
+
+    monkeypatch.setattr(training_loop, writer, write_on_a_full_disk)
+    assert main([*NER_TRAIN, "--seeds", "1", "--set", "training.epochs=1", "-o", "out", "-q"]) == 1
+    error = capsys.readouterr().err
+    assert "cannot be written" in error
+    assert "bug" not in error

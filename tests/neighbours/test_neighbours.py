@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import make_embedder
+from support import file_size_limit, make_embedder
 
 from pyelmo import neighbours
 from pyelmo.cli import main
@@ -314,6 +314,30 @@ def test_a_killed_build_leaves_nothing_that_looks_whole(tmp_path, model):
     assert not (tmp_path / "index").exists()
     with pytest.raises(FormatError, match="not an index of neighbours"):
         Index(left[0].parent)
+
+
+@pytest.mark.parametrize("bytes", [100, 5_000, 100_000])  # centroids, the lists of the vectors, and the lists
+def test_a_full_disk_is_one_error_and_leaves_no_index(tmp_path, monkeypatch, bytes):
+    monkeypatch.setattr(vector_index, "EXACT_AT_MOST", 100)
+    write_lists = vector_index._write_lists
+
+    def write_on_a_full_disk(*arguments):
+        with file_size_limit(bytes):
+            write_lists(*arguments)
+
+    monkeypatch.setattr(vector_index, "_write_lists", write_on_a_full_disk)
+    with pytest.raises(OutputError, match="index: cannot be written: File too large. Nothing was changed"):
+        write(tmp_path / "index", random_vectors(2000))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_next_build_removes_what_a_killed_one_left(tmp_path, model):
+    (tmp_path / "text.txt").write_text("\n".join(LINES), "utf-8")
+    left = tmp_path / ".index.abcdefgh.part"
+    (left / "index").mkdir(parents=True)
+    (left / "index" / "occurrences.bin").write_bytes(b"half")
+    neighbours.build([tmp_path / "text.txt"], tmp_path / "index", model=model, words=["bank"], language="en")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "model", "text.txt"]
 
 
 def test_without_faiss_the_error_names_the_extra(tmp_path, model, monkeypatch):

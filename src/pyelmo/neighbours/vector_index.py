@@ -14,6 +14,7 @@ N vectors, D vector, K neighbours.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,22 +95,30 @@ def _write_lists(folder: Path, count: int, dim: int) -> None:
     index.by_residual = False  # a code is then the vector itself in float16
     chosen = np.linspace(0, count - 1, min(count, SAMPLE * centroids)).astype(np.int64)  # spread over the whole text
     index.train(_sample(folder, dim, chosen))
-    faiss.write_index(index, str(folder / INDEX))
-    owners: npt.NDArray[np.int32] = np.memmap(folder / OWNERS, dtype="<i4", mode="w+", shape=count)
+    with _faiss_writer(folder / INDEX) as writer:
+        faiss.write_index(index, writer)
     parts = 0
-    for start, block in _blocks(folder, dim):
-        rows = np.arange(start, start + len(block))
-        own = index.quantizer.search(block, 1)[1][:, 0]
-        owners[rows] = own
-        # numpy rounds a tie to even and faiss away from zero: rounded here, the codes are those of earlier versions.
-        rounded = block.astype(np.float16).astype(np.float32)
-        add_preassigned(index, rounded, own, rows)
-        if index.ntotal >= PART or start + len(block) == count:
-            writer = faiss.FileIOWriter(str(folder / LISTS.format(parts)))
-            faiss.write_InvertedLists(index.invlists, writer)
-            del writer  # closes the file
-            index.reset()
-            parts += 1
+    # Files are written by calls, not through a memory map: on a full disk, a map ends the process with a signal.
+    with open(folder / OWNERS, "wb") as owners:
+        for start, block in _blocks(folder, dim):
+            rows = np.arange(start, start + len(block))
+            own = index.quantizer.search(block, 1)[1][:, 0]
+            owners.write(own.astype("<i4").tobytes())
+            # numpy rounds a tie to even and faiss away from zero: rounded here, codes are those of earlier versions.
+            rounded = block.astype(np.float16).astype(np.float32)
+            add_preassigned(index, rounded, own, rows)
+            if index.ntotal >= PART or start + len(block) == count:
+                with _faiss_writer(folder / LISTS.format(parts)) as writer:
+                    faiss.write_InvertedLists(index.invlists, writer)
+                index.reset()
+                parts += 1
+
+
+@contextlib.contextmanager
+def _faiss_writer(path: Path) -> Iterator[Any]:
+    """Yield a writer for faiss. faiss's own one does not report that the end of a file could not be written."""
+    with open(path, "wb") as file:
+        yield import_faiss().PyCallbackIOWriter(file.write)
 
 
 def _sample(folder: Path, dim: int, rows: RowNumbers) -> Float32Array:

@@ -7,9 +7,10 @@ import logging
 import numpy as np
 import pytest
 import torch
+from support import file_size_limit
 
 from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, OutputError
 from pyelmo.tasks.inputs.layer_cache import cached_layers
 from pyelmo.tasks.inputs.layer_sources import live_layers
 
@@ -80,6 +81,20 @@ def test_a_stopped_embedding_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         cached_layers(broken, SENTENCES, tmp_path / "cache", language="en", precision="float16")
     assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_full_disk_is_one_error_before_the_embedding_and_leaves_nothing(tmp_path, monkeypatch):
+    seen: list[list[str]] = []
+    # The header of the array has 128 bytes, the array 6 words of 2 layers of 3 numbers of 2 bytes.
+    with file_size_limit(128 + 71), pytest.raises(OutputError, match="cannot be written: File too large"):
+        open_cache(tmp_path, seen)
+    assert len(seen) == 1  # not all three: the space is reserved first
+    with monkeypatch.context() as patch:
+        patch.delattr("os.posix_fallocate")
+        with file_size_limit(128 + 71), pytest.raises(OutputError, match="cannot be written: File too large"):
+            open_cache(tmp_path, seen)
+    assert not list((tmp_path / "cache").iterdir())
+    open_cache(tmp_path, seen)
 
 
 def test_live_vectors_are_rounded_as_cached_ones(tmp_path):

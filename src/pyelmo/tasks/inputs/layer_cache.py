@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -25,7 +26,7 @@ from tqdm import tqdm
 
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import FormatError, OutputError
-from pyelmo.files import atomic_path, check_regular, sha256
+from pyelmo.files import allocate, atomic_path, check_regular, sha256
 from pyelmo.parsing import read_json
 from pyelmo.tasks.harness.task import Words
 from pyelmo.tasks.inputs.layer_sources import LayerSource, encode_words, round_array
@@ -130,15 +131,15 @@ def _write(
         ) from error
     with atomic_path(entry) as part:
         part.mkdir()
-        values: Any = None
-        start = 0
-        for array in arrays:
-            if values is None:
-                shape = (words, len(array), array.shape[2])
-                values = np.lib.format.open_memmap(part / "vectors.npy", mode="w+", dtype=precision, shape=shape)
-            values[start : start + array.shape[1]] = round_array(array, precision)
-            start += array.shape[1]
-        values.flush()
-        del values
+        # Written by calls, not through a memory map: on a full disk, a map ends the process with a signal.
+        with open(part / "vectors.npy", "wb") as file:
+            for number, array in enumerate(arrays):
+                values = np.ascontiguousarray(round_array(array, precision))  # (T, L, D)
+                if number == 0:
+                    shape = (words, *values.shape[1:])
+                    header = {"descr": values.dtype.str, "fortran_order": False, "shape": shape}
+                    np.lib.format.write_array_header_1_0(file, header)
+                    allocate(file, file.tell() + math.prod(shape) * values.itemsize)
+                file.write(values.data)
         facts = {**key, "sha256": sha256(part / "vectors.npy")}
         (part / "cache.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
