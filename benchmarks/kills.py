@@ -49,13 +49,14 @@ def sets(changes: Sequence[str]) -> list[str]:
 
 
 RUN_FILES = ("*log.jsonl", "*checkpoint-*.safetensors", "*recipe.json")
-TASK, TASK_TRAINING = ["task", "train", "ner"], ["training.epochs=3", "training.batch=8", "training.checkpoint_every=5"]
+TASK = ["task", "train", "ner", "--data", "ner.txt", "ner.txt"]
+TASK_TRAINING = ["training.epochs=3", "training.batch=8", "training.checkpoint_every=5"]
 COMMANDS = {
     "prepare": Killed(["prepare", "text.txt", "-o", "out", "--tokenised", "--language", "en"], "out"),
     "pretrain": Killed(["pretrain", "corpus", "-o", "out", *sets([*TRAINING, *TINY])], "out", RUN_FILES),
     "finetune": Killed(["finetune", "model", "corpus", "-o", "out", *sets(TRAINING)], "out", RUN_FILES),
     "task train": Killed(
-        [*TASK, "--data", "ner.txt", "ner.txt", "--encoder", "model", "-o", "out", "--seeds", "1", *sets(TASK_TRAINING)],
+        [*TASK, "--encoder", "model", "-o", "out", "--seeds", "1", *sets(TASK_TRAINING)],
         "out",
         ("*log.jsonl", "*/checkpoint.safetensors", "seed-1/model/*", "run.json"),
     ),
