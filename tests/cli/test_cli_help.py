@@ -104,6 +104,12 @@ def test_an_option_has_one_spelling_and_one_default_everywhere():
     assert set(seen) == SAME
 
 
+def test_every_command_that_computes_has_threads():
+    for parser in parsers():
+        names = {option for action in parser._actions for option in action.option_strings}
+        assert "--device" not in names or "--threads" in names, parser.prog
+
+
 def test_an_option_name_belongs_to_one_meaning():
     names = {option for parser in parsers() for action in parser._actions for option in action.option_strings}
     replaced = {"--text-column", "--processes", "--engine", "--layer", "--static", "--jobs"}

@@ -331,6 +331,19 @@ def test_a_full_disk_is_one_error_and_leaves_no_index(tmp_path, monkeypatch, byt
     assert not list(tmp_path.iterdir())
 
 
+def test_progress_counts_lines_when_they_are_indexed_not_when_they_are_read(tmp_path, model, monkeypatch):
+    (tmp_path / "text.txt").write_text("\n".join([*LINES, "the end", ""]), "utf-8")
+    calls: list[object] = []
+    add = vector_index.VectorWriter.add
+    monkeypatch.setattr(vector_index.VectorWriter, "add", lambda *values: (calls.append("written"), add(*values)))
+    text = [tmp_path / "text.txt"]
+    neighbours.build(text, tmp_path / "index", model=model, words=["bank"], language="en", advance=calls.append)
+    lines = [call for call in calls if call != "written"]
+    assert lines[0] == 0
+    assert sum(lines) == 6
+    assert calls.index("written") < calls.index(1)
+
+
 def test_the_next_build_removes_what_a_killed_one_left(tmp_path, model):
     (tmp_path / "text.txt").write_text("\n".join(LINES), "utf-8")
     left = tmp_path / ".index.abcdefgh.part"

@@ -349,3 +349,24 @@ def test_a_damaged_checkpoint_is_one_clear_error(corpus, tmp_path):
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(FormatError, match="not a complete checkpoint"):
         pretrain(corpus, tmp_path / "run", recipe())
+
+
+def test_the_time_left_is_that_of_the_rate_now(corpus, tmp_path, monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))  # each call takes a second
+    lines: list[str] = []
+    pretrain(corpus, tmp_path / "run", recipe(words=8 * 10 * 20, report_every=1), say=lines.append)
+    reports = [line for line in lines if "words/s" in line]
+    assert len(reports) == 20
+    for number, line in enumerate(reports[:-1], 1):
+        rate = float(line.split(" words/s")[0].split()[-1])
+        minutes, seconds = line.split("| ")[-1].split()[0].split(":")
+        assert abs(60 * int(minutes) + int(seconds) - (20 - number) * 80 / rate) < 0.1 * (20 - number) * 80 / rate + 1
+
+
+def test_a_slow_run_reports_before_its_first_regular_report(corpus, tmp_path, monkeypatch):
+    clock = iter(range(0, 100_000, 6))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    lines: list[str] = []
+    pretrain(corpus, tmp_path / "run", recipe(words=8 * 10 * 20, report_every=10_000), say=lines.append)
+    assert "step 1 |" in lines[0]

@@ -225,9 +225,19 @@ def check_at_least(option: str, value: int | None, minimum: int) -> None:
         raise InputError(f"{option} {value}: must be at least {minimum}")
 
 
+def set_threads(threads: int | None) -> None:
+    """Compute on a number of CPU threads from now on; None keeps torch's default, the number of cores."""
+    check_at_least("--threads", threads, 1)
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
 def load_embedder(args: argparse.Namespace) -> Embedder:
-    """Load the model that the command names, with its --options, --vocab, --language and --device."""
+    """Load the model that the command names, with its --options, --vocab, --language, --device and --threads."""
     from pyelmo.embed.embedder import load
 
+    set_threads(args.threads)
     device = choose_device(args.device)
     return load(args.model, options=args.options, vocab=args.vocab, device=device, language=args.language)

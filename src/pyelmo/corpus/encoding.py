@@ -52,7 +52,7 @@ def encode_chunks(
 ) -> list[Path]:
     """Encode all chunks into `folder` and return their files in order."""
     files: list[Path] = []
-    with _progress_callback(progress) as report, _submitter(settings, workers) as submit:
+    with _progress_callback(progress, total_bytes) as report, _submitter(settings, workers) as submit:
         waiting: collections.deque[tuple[Chunk, Callable[[], None]]] = collections.deque()
 
         def finish_oldest() -> None:
@@ -158,7 +158,7 @@ def _encoder(settings: ChunkSettings) -> ChunkEncoder:
 
 
 @contextlib.contextmanager
-def _progress_callback(progress: OnProgress | bool) -> Iterator[OnProgress]:
+def _progress_callback(progress: OnProgress | bool, total_bytes: int | None) -> Iterator[OnProgress]:
     """Yield the callback to use: the given one, one that draws a bar, or one that does nothing."""
     if callable(progress):
         yield progress
@@ -167,10 +167,5 @@ def _progress_callback(progress: OnProgress | bool) -> Iterator[OnProgress]:
     else:
         from tqdm import tqdm
 
-        with tqdm(unit="B", unit_scale=True, desc="prepare") as bar:
-
-            def draw(state: Progress) -> None:
-                bar.total = state.total_bytes
-                bar.update(state.bytes_read - bar.n)
-
-            yield draw
+        with tqdm(total=total_bytes, unit="B", unit_scale=True, desc="prepare") as bar:
+            yield lambda state: bar.update(state.bytes_read - bar.n)

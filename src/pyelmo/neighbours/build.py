@@ -44,6 +44,7 @@ class IndexedSentence:
     positions: list[int]
     file: int
     line: int
+    lines: int = 1  # lines of the text from the indexed sentence before up to this one, for the progress
 
 
 def build(
@@ -75,7 +76,8 @@ def build(
         exact: Compare queries with every vector. By default, an index of more than 100,000 occurrences is searched in
             inverted lists, which is faster and finds nearly all of the nearest.
         force: Replace an index that exists.
-        advance: A callback that is called with 1 after each line.
+        advance: A callback that is called with the number of lines that were indexed since the last call; first with
+            0, when the model is loaded.
         **settings: Other fields of `EmbedSettings`: options, vocab, language, tokenised, precision, device, batch_size,
             threads.
 
@@ -121,10 +123,11 @@ def build(
         "model": {"name": chosen.model, "options": chosen.options, "vocab": chosen.vocab, "sha256": model_checksum},
         "precision": chosen.precision, "language": embedder.language, "tokenised": chosen.tokenised,
     }  # fmt: skip
+    advance(0)
     split = functools.partial(word_spans, language=None if chosen.tokenised else embedder.language)
     reading = ReadOptions(column=column, input_format=input_format, encoding=encoding)
     sentences = _read_sentences(names, reading, split, wanted, advance)
-    embedded = _embed(sentences, embedder, chosen)
+    embedded = _embed(sentences, embedder, chosen, advance)
     return write(embedded, output, dim=embedder.config.dim, facts=facts, exact=exact, force=force)
 
 
@@ -161,15 +164,18 @@ def _read_sentences(
     wanted: set[str] | None,
     advance: Callable[[int], object],
 ) -> Iterator[IndexedSentence]:
-    """Return the sentences with a wanted word."""
+    """Return the sentences with a wanted word. Lines after the last one are counted here, the others when written."""
+    lines = 0
     for file, name in enumerate(names):
         for line, row in enumerate(read([name], reading), 1):
             sentence = row._replace(text=row.text.replace("\n", " "))  # a row may have several lines
             spans = split(sentence)
             positions = [position for position, span in enumerate(spans) if _is_wanted(span.word, wanted)]
+            lines += 1
             if positions:
-                yield IndexedSentence(sentence.text, spans, positions, file, line)
-            advance(1)
+                yield IndexedSentence(sentence.text, spans, positions, file, line, lines)
+                lines = 0
+    advance(lines)
 
 
 def _is_wanted(word: str, wanted: set[str] | None) -> bool:
@@ -177,7 +183,10 @@ def _is_wanted(word: str, wanted: set[str] | None) -> bool:
 
 
 def _embed(
-    sentences: Iterable[IndexedSentence], embedder: Embedder, settings: EmbedSettings
+    sentences: Iterable[IndexedSentence],
+    embedder: Embedder,
+    settings: EmbedSettings,
+    advance: Callable[[int], object],
 ) -> Iterator[tuple[IndexedSentence, Float32Array]]:
     waiting: deque[IndexedSentence] = deque()
 
@@ -187,7 +196,9 @@ def _embed(
             yield [span.word for span in sentence.spans]
 
     for vectors in settings.stream(embedder, tokens()):  # (T, D)
-        yield waiting.popleft(), vectors
+        sentence = waiting.popleft()
+        yield sentence, vectors
+        advance(sentence.lines)  # now, not when it was read: the embedder reads far ahead
 
 
 class _Writer(contextlib.AbstractContextManager["_Writer"]):

@@ -15,10 +15,10 @@ from pyelmo.files import check_output, entries, remove_leftovers
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
 from pyelmo.training.evaluate import Perplexity, perplexity
-from pyelmo.training.loop import run, valid_documents
+from pyelmo.training.loop import run, valid_documents, words_of
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
-from pyelmo.training.report import Say
+from pyelmo.training.report import Say, counter
 
 MODEL = "model"
 PARTS = {"softmax", "all", MODEL}  # what the folder of a run contains: the two trainings, and the model
@@ -66,7 +66,10 @@ def finetune(
         )  # fmt: skip
     documents = valid_documents(corpus)
     model.bilm.to(processes.device).eval()
-    before = perplexity(model, documents, context="sentence", batch_size=256) if documents else None
+    before = None
+    if documents:
+        advance = counter(say if processes.first else None, "held-out perplexity", words_of(documents))
+        before = perplexity(model, documents, context="sentence", batch_size=256, advance=advance)
     result = run(
         model, corpus, output / "all", config, settings, model_folder=output / MODEL, processes=processes, say=say,
         force=force,

@@ -36,7 +36,7 @@ from pyelmo.training.feed import Feed, open_stream, type_tables
 from pyelmo.training.graphs import Step, stepper
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import PretrainRecipe, TrainingConfig
-from pyelmo.training.report import Report, Say
+from pyelmo.training.report import Report, Say, counter
 from pyelmo.training.trainer import Trainer
 
 VALID_WORDS = 300_000  # words of the held-out set that a run uses; elmo evaluate uses any number
@@ -197,6 +197,11 @@ def valid_documents(corpus: Corpus) -> list[Document]:
     return documents
 
 
+def words_of(documents: list[Document]) -> int:
+    """Return the number of predictions, with the end of each sentence."""
+    return sum(len(sentence) + 1 for document in documents for sentence in document)
+
+
 class _Run:
     """The objects of a run, and the loop."""
 
@@ -297,7 +302,8 @@ class _Run:
         if not self.valid:
             return None
         self.model.bilm.eval()
-        result = perplexity(self.model, self.valid, context="sentence", batch_size=256)
+        advance = counter(self.report.say if self.report.active else None, "held-out perplexity", words_of(self.valid))
+        result = perplexity(self.model, self.valid, context="sentence", batch_size=256, advance=advance)
         self.report.validation(
             step=position.step, words=position.words, forward=result.forward, backward=result.backward,
             average=result.average,

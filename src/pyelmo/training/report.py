@@ -75,6 +75,20 @@ class Report:
                     self.board.add_scalar(f"{kind}/{name}", value, values["step"])
 
 
+def counter(say: Say | None, what: str, total: int, *, every: float = 10.0) -> Callable[[int], None]:
+    """Return a callback for parts of a long computation; every few seconds it says how much of it is done."""
+    done, last = 0, time.monotonic()
+
+    def advance(count: int) -> None:
+        nonlocal done, last
+        done += count
+        if time.monotonic() - last >= every:
+            last = time.monotonic()
+            (say or log.info)(f"{what}: {done:,} of {total:,} words")
+
+    return advance
+
+
 def _exp(loss: float) -> float:
     return math.exp(loss) if loss < 50 else math.inf
 

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_tokenised(parser)
     options.add_reading(parser)
     options.add_device(parser)
+    options.add_threads(parser)
     parser.add_argument(
         "--context", choices=("document", "sentence"), default="document",
         help="how far the LSTM state is carried: through a document, or only through a sentence (default: document)",

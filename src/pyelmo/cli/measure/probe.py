@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_precision(parser, ("float32", "int8"))
     options.add_device(parser)
+    options.add_threads(parser)
     parser.add_argument(
         "--no-control", action="store_true", help="skip the control task of the probe pos, which takes half its time"
     )
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
             raise NotFoundError(f"--data {folder}: not a folder")
     if args.output is not None and args.output.exists() and not args.output.is_dir():
         raise OutputError(f"{args.output}: is a file. Name a folder for the report")
+    options.set_threads(args.threads)
     device = options.choose_device(args.device, args.precision)
     # Only the plans refer to the encoders, so that each one is freed once its plan has been cleared.
     plans, skipped = _make_plans(args, open_encoders(args.encoders.split(","), precision=args.precision, device=device))

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_moved_encoder(parser)
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_json(parser, "print JSON instead of Markdown")
     options.add_quiet(parser)
 
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from pyelmo.tasks.compare import ensemble
 
+    options.set_threads(args.threads)
     device = options.choose_device(args.device)
     result = ensemble.evaluate(args.runs, args.data, encoder=args.encoder, device=device, progress=not args.quiet)
     if args.output:

@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trained_model(parser)
     parser.add_argument("data", metavar="DATA", help="labelled file, in the format of the training data")
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_json(parser)
     options.add_quiet(parser)
 
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.tasks import load
     from pyelmo.tasks.harness.run_folder import seed_folders
 
+    options.set_threads(args.threads)
     device = options.choose_device(args.device)
     folders = seed_folders(args.model)
     results = []

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_reading(parser)
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_json(parser, "print one JSON object per input, with probabilities and offsets, instead of text")
 
 
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> None:
             raise InputError("-: stands for stdin, and must be alone. Read it with --input - beside other sentences")
         if _is_file(text):
             raise InputError(f"{text}: is a file, not a sentence. Read it with --input {text}")
+    options.set_threads(args.threads)
     model = load(args.model, encoder=args.encoder, device=options.choose_device(args.device))
     names = model.task.input_names
     inputs = _read_inputs(args, model.task.name, names)

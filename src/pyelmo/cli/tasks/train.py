@@ -101,8 +101,6 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    import torch
-
     from pyelmo.experiments.jobs import begin_job
     from pyelmo.provenance import plain_command
     from pyelmo.recipes import read_settings
@@ -112,9 +110,7 @@ def run(args: argparse.Namespace) -> None:
 
     in_job = begin_job(args.device)  # before torch looks for a GPU
     device = options.choose_device(args.device)
-    options.check_at_least("--threads", args.threads, 1)
-    if args.threads is not None:
-        torch.set_num_threads(args.threads)
+    options.set_threads(args.threads)
     bars = not in_job and not args.quiet  # the output of a job goes to a log file
     values = {name: getattr(args, option) for option, name in _SETTINGS.items() if getattr(args, option) is not None}
     changes = [f"{name}={str(value).lower()}" for name, value in values.items()]

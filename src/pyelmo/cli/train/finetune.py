@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_preparing(parser)
     options.add_recipe(parser, "finetune", default="finetune")
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_force(parser, "delete the run in RUN and start again")
     options.add_quiet(parser)
 
@@ -35,6 +36,7 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.training.finetune import finetune
     from pyelmo.training.recipe import read_recipe
 
+    options.set_threads(args.threads)
     recipe = read_recipe(args.recipe, args.set)
     model = resolve.read(args.model, options=args.options, vocab=args.vocab)
     group = processes.join(options.choose_device(args.device))

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_recipe(parser, "tiny-cpu, small, medium, original, ...", default="tiny-cpu")
     options.add_tensorboard(parser)
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_force(parser, "delete the run in RUN and start again")
     options.add_quiet(parser)
 
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.training.loop import pretrain
     from pyelmo.training.recipe import read_recipe
 
+    options.set_threads(args.threads)
     recipe = read_recipe(args.recipe, args.set)
     group = processes.join(options.choose_device(args.device))
     try:

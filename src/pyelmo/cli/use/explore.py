@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_language(parser)
     options.add_device(parser)
+    options.add_threads(parser)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="MAP",
         help="file for the map, .html or .svg; an .svg has the last of the layers (default: no map)",
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.encoders import open_encoder
     from pyelmo.probes.explore import explore, facts, find_occurrences, write_map
 
+    options.set_threads(args.threads)
     encoder = open_encoder(
         options.choose_model(args), language=args.language, device=options.choose_device(args.device)
     )

@@ -91,7 +91,7 @@ def _build(args: argparse.Namespace) -> None:
             tokenised=args.tokenised, column=args.column, input_format=args.input_format, encoding=args.encoding,
             exact=args.exact, precision=args.precision,
             device=options.choose_device(args.device, args.precision), threads=args.threads, force=args.force,
-            advance=bar.update,
+            advance=lambda lines: bar.update(lines) if lines else bar.unpause(),
         )  # fmt: skip
     if not args.quiet:
         occurrences, sentences = index.manifest["occurrences"], index.manifest["sentences"]

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_language(parser)
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_json(parser)
 
 

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_reading(parser)
     options.add_direction(parser, default="both")
     options.add_device(parser)
+    options.add_threads(parser)
     options.add_quiet(parser)
     options.add_json(parser, "print one JSON object per sentence instead of text")
 
