@@ -132,7 +132,8 @@ class Worker:
         format, trial, failed = self.formats[name], self.root / "trial", {}
         for variant in sorted(self.sample(format).iterdir()):
             folder = trial / variant.name
-            shutil.copytree(variant, folder, dirs_exist_ok=True)
+            shutil.rmtree(trial, ignore_errors=True)
+            shutil.copytree(variant, folder)
             for number, command in enumerate([[], *format.commands(folder, self.root / "shared")]):
                 shutil.rmtree(trial, ignore_errors=True)
                 shutil.copytree(variant, folder)

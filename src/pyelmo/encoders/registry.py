@@ -10,7 +10,6 @@ NAME=...                      any of these, shown under the name NAME
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +18,10 @@ from typing import Any
 from pyelmo.embed.embedder import Precision
 from pyelmo.encoders import elmo, static
 from pyelmo.encoders.base import NamedEncoder
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, PyelmoError
 from pyelmo.files import sha256
 from pyelmo.formats import bundled, resolve
+from pyelmo.parsing import read_json
 from pyelmo.text.lines import existing
 
 _VECTOR_FILES = (".txt", ".vec", ".bin", ".gz")
@@ -135,8 +135,8 @@ def _kind(source: str) -> tuple[str, str]:
 
 def _is_transformers(path: Path) -> bool:
     try:
-        return "model_type" in json.loads((path / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        return "model_type" in read_json(path / "config.json")
+    except PyelmoError:
         return False
 
 

@@ -84,7 +84,7 @@ def _dictionary(path: Path) -> tuple[str, ...] | None:
         try:
             entries[int(index)] = token if tab else "\u3000"
         except ValueError as error:
-            raise FormatError(f"{path}, line {number}: expected token, tab, id; got {line!r}") from error
+            raise FormatError(f"{path}, line {number}: expected token, tab, id; got {line[:60]!r}") from error
     if sorted(entries) != list(range(len(entries))):
         raise FormatError(f"{path}: the ids are not 0 to {len(entries) - 1}, each once")
     return tuple(entries[index] for index in range(len(entries)))

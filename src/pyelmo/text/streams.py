@@ -82,7 +82,7 @@ def _standard_input() -> io.BufferedReader:
 def _open_file(path: str | Path) -> io.BufferedReader:
     """Open a file. A shell's <(command) is /dev/fd/63, a pipe with a writer; opening another pipe may wait for ever."""
     special = Path(path).is_fifo() or Path(path).is_char_device() or Path(path).is_socket()
-    if special and not str(path).startswith("/dev/"):
+    if special and not str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")):
         raise InputError(f"{path}: is a pipe or a device, expected a file. To read from a pipe, pass - and < {path}.")
     try:
         return cast(io.BufferedReader, open(path, "rb", buffering=BLOCK))

@@ -22,7 +22,7 @@ from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
 from pyelmo.formats.pretrained import SkipInit, check_finite
-from pyelmo.formats.tensor_file import read_tensors, write_tensors
+from pyelmo.formats.tensor_file import TensorFile, read_tensors, write_tensors
 from pyelmo.parsing import field, read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
@@ -61,15 +61,22 @@ def load_model(path: str | Path, *, encoder: str | None = None, device: str = "c
     vocabularies = _read_vocabularies(folder / VOCAB)
     if not 0 <= field(config, "dim", int, folder / CONFIG) <= LARGEST:
         raise FormatError(f"{folder / CONFIG}: the size of word vectors is {config['dim']}")
+    saved_encoder = field(config, "encoder", (dict, type(None)), folder / CONFIG)
     try:
         task = find_task(field(config, "task", str, folder / CONFIG))
         recipe = from_dict(task.recipe, config["recipe"])
+        _check_sizes(recipe.network)  # type: ignore[attr-defined]
         shape = _read_shape(config["shape"], folder / CONFIG)
-        table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
-        with SkipInit():
-            model = TaskModel(task, recipe, vocabularies, table, shape)
-        saved_encoder = config["encoder"]
-    except (KeyError, TypeError, ConfigError) as error:
+
+        def build() -> TaskModel:
+            table = torch.empty(len(vocabularies["words"]) + 1, config["dim"])
+            with SkipInit():
+                return TaskModel(task, recipe, vocabularies, table, shape)
+
+        with torch.device("meta"):  # takes no memory, however large the sizes
+            _check_shapes(build(), folder / WEIGHTS)
+        model = build()
+    except (KeyError, TypeError, IndexError, ZeroDivisionError, RuntimeError, ConfigError) as error:
         raise FormatError(f"{folder}: config.json and vocab.json do not fit together ({error!r})") from error
     read_weights(model, folder / WEIGHTS)
     if saved_encoder is not None:
@@ -105,6 +112,26 @@ def _read_vocabularies(path: Path) -> dict[str, tuple[str, ...]]:
     return vocabularies
 
 
+def _check_sizes(settings: Any) -> None:
+    """Raise a ConfigError for a size that no network has: a wrong number of layers would take hours to build."""
+    for name, value in vars(settings).items():
+        limit = MOST_LAYERS if name in ("layers", "depth") else LARGEST
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(type(number) is int and not 0 <= number <= limit for number in numbers):
+            raise ConfigError(f"{name} is {value}, expected at least 0 and at most {limit}")
+
+
+def _check_shapes(model: TaskModel, path: Path) -> None:
+    """Compare the shapes of a model's weights with those in a file."""
+    stored = TensorFile(path).tensors if path.is_file() else {}
+    for name, tensor in model.own_state().items():
+        if name in stored and stored[name].shape != tuple(tensor.shape):
+            raise FormatError(
+                f"{path}: the tensor {name!r} is {stored[name].shape}, expected {tuple(tensor.shape)}. Is it from "
+                "another model?"
+            )
+
+
 def open_task_encoder(source: str, device: str) -> NamedEncoder:
     return open_encoder(encoder_source(source), device=device)
 
@@ -122,6 +149,8 @@ def describe_encoder(source: str, encoder: NamedEncoder) -> dict[str, Any]:
 
 def _open_saved_encoder(folder: Path, saved: dict[str, Any], moved_to: str | None, device: str) -> NamedEncoder:
     """Open the encoder of a saved model and check that it is the one of the training."""
+    field(saved, "source", str, folder / CONFIG)
+    field(saved, "facts", dict, folder / CONFIG)
     source = moved_to or (folder / ENCODER if saved["source"] == ENCODER else saved["source"])
     encoder = open_task_encoder(str(source), device)
     if _content(encoder.facts) != _content(saved["facts"]):
@@ -136,7 +165,8 @@ def _content(facts: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for two encoders to be the same. With checksums, the folder may have another name."""
     if "sha256" not in facts:
         return facts
-    return {"sha256": facts["sha256"], "vectors": facts.get("vectors", {}).get("sha256")}
+    vectors = facts.get("vectors")
+    return {"sha256": facts["sha256"], "vectors": vectors.get("sha256") if isinstance(vectors, dict) else vectors}
 
 
 def read_weights(model: TaskModel, path: Path) -> None:
@@ -166,8 +196,14 @@ def find_model(path: Path) -> Path:
         return path / MODEL
     results = sorted(path.glob("seed-*/result.json"))
     if results:
-        best = max(results, key=lambda result: main_score(read_json(result)["dev"]))
+        best = max(results, key=lambda result: _dev_score(result))
         return best.parent / MODEL
     if not path.exists():
         raise NotFoundError(f"{path}: no such folder. Give a folder that elmo task train wrote.")
     raise NotFoundError(f"{path}: no trained model in this folder. Has its training finished?")
+
+
+def _dev_score(path: Path) -> float:
+    score = field(read_json(path), "dev", dict, path)
+    field(score, "score" if "score" in score else "f1", (int, float), path)
+    return main_score(score)

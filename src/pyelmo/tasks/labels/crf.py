@@ -150,7 +150,7 @@ def allowed_transitions(labels: Sequence[str], scheme: str) -> Tensor:
     """Return which label may follow which: (K + 2, K + 2) bool, [from, to], where K is the start and K + 1 the end."""
     parts = [split_label(label, scheme) for label in labels]
     count = len(parts)
-    allowed = torch.zeros(count + 2, count + 2, dtype=torch.bool)
+    allowed = torch.zeros(count + 2, count + 2, dtype=torch.bool, device="cpu")  # also if a model is built elsewhere
     follows = _FOLLOWS[scheme]
     outside = ("O", "")
     # The start and the end of a sentence behave like O.

@@ -35,7 +35,7 @@ def split_label(label: str, scheme: str) -> tuple[str, str]:
     letter, dash, name = label.partition("-")
     if label == "O" or (letter in letters and len(letter) == 1 and dash and name):
         return letter, name
-    raise InputError(f"label {label!r} is not valid in {scheme}: expected O, or one of {letters} as in B-LOC")
+    raise InputError(f"label {label[:60]!r} is not valid in {scheme}: expected O, or one of {letters} as in B-LOC")
 
 
 def letters_of(scheme: str) -> str:

@@ -187,7 +187,7 @@ def _to_bio(labels: Sequence[tuple[str, str]], scheme: str) -> list[str]:
 
 def _checked_label(label: str, scheme: str, where: str) -> str:
     if "," in label:
-        raise FormatError(f"{where}: several labels for one word ({label!r}). Use a file with one label per word.")
+        raise FormatError(f"{where}: several labels for one word ({label[:60]!r}). Use a file with one label per word.")
     try:
         split_label(label, scheme)
     except InputError as error:

@@ -71,7 +71,7 @@ def read_pairs(path: str | Path, form: str, language: str = "en", *, tokenised: 
             continue
         if label not in LABELS:
             raise FormatError(
-                f"{where}: unknown label {label!r} (labels: {', '.join(LABELS)}, {UNDECIDED}). Correct the file."
+                f"{where}: unknown label {label[:60]!r} (labels: {', '.join(LABELS)}, {UNDECIDED}). Correct the file."
             )
         for text in (premise, hypothesis):
             if text not in texts:
