@@ -34,6 +34,12 @@ def test_sentences_are_shown_as_they_were_written(tmp_path):
     assert shown == ["the *bank*, it's", "a  *Bank*"]
 
 
+def test_text_in_another_unicode_form_is_compared_in_one_and_shown_as_written():
+    found = explore.find_occurrences(["un *cafe\u0301*\u200b noir", "le *café*"], "en")
+    assert [occurrence.words[occurrence.position] for occurrence in found] == ["café", "café"]
+    assert explore.marked(found[0]) == "un *cafe\u0301*\u200b noir"
+
+
 def test_morphemes_are_shown_by_their_syllables_without_conjoining_jamo(tmp_path):
     pytest.importorskip("kiwipiepy")
     found = explore.find_occurrences(["그건 *먹은* 배다.", "시원한 밥을 *먹*었다."], "ko-morph")

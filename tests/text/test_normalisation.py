@@ -6,7 +6,7 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyelmo.text.normalisation import align, normalise, normalise_words
@@ -115,3 +115,10 @@ def test_morphemes_of_decomposed_text_have_their_syllables_in_it(text):
         assert [span.word for span in spans] == [span.word for span in wanted]
         for span, normal in zip(spans, wanted, strict=True):
             assert normalise(written[span.start : span.end]) == text[normal.start : normal.end]
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=ANY_TEXT)
+def test_morphemes_have_offsets_into_the_original_text(text):
+    pytest.importorskip("kiwipiepy")
+    assert all(0 <= span.start <= span.end <= len(text) for span in split_spans(text, "ko-morph"))

@@ -142,3 +142,7 @@ def test_only_training_steps_on_a_gpu_use_tensor_cores(device, wanted):
     with _tensor_cores(torch.device(device)):
         assert torch.get_float32_matmul_precision() == wanted
     assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_the_words_of_an_example_are_normalised_and_keep_their_number():
+    assert Example((("cafe\u0301", "\u200b", "bank\ufeff"),), ("O", "O", "O")).words == ("café", "\u200b", "bank")
