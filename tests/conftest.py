@@ -13,10 +13,14 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from support import GOLDEN, make_embedder
 from task_support import NAMES, sentences
 
 from pyelmo.embed.embedder import Embedder
+
+settings.register_profile("untimed", deadline=None)  # the first example may compile patterns on a busy machine
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

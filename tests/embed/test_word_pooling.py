@@ -38,7 +38,7 @@ def test_layers_types_blank_and_invisible_text_follow_the_other_poolings(tiny):
     results = list(tiny.stream(sentences, layers="top", pooling="words", dtype="float16", output="torch"))
     assert [tuple(result.shape) for result in results] == [(1, 16), (0, 16), (0, 16), (2, 16), (0, 16), (2, 16)]
     assert all(result.dtype == torch.float16 for result in results)
-    assert tiny.embed([["", ""]], pooling="words")[0].any() == np.False_
+    assert np.isnan(tiny.embed([["", ""]], pooling="words")[0]).all()
     with pytest.raises(InputError, match="boundary tokens"):
         tiny.embed(sentences, pooling="words", keep_boundaries=True)
     with pytest.raises(InputError, match="one vector"):

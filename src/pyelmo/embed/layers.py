@@ -79,8 +79,8 @@ def check_pooling(pooling: str | None, *, keep_boundaries: bool = False) -> None
 
 
 def pool_words(values: Float32Array, groups: Sequence[tuple[int, int]]) -> Float32Array:  # (.., T, D) -> (.., W, D)
-    """Return the mean of the tokens of each word; `groups` has their first token and their end. No token gives zero."""
-    pooled = np.zeros((*values.shape[:-2], len(groups), values.shape[-1]), dtype=np.float32)
+    """Return the mean of the tokens of each word; `groups` has their first token and their end. No token gives NaN."""
+    pooled = np.full((*values.shape[:-2], len(groups), values.shape[-1]), np.nan, dtype=np.float32)
     for position, (first, end) in enumerate(groups):
         if first < end:
             pooled[..., position, :] = values[..., first:end, :].mean(-2, dtype=np.float32)
