@@ -94,6 +94,20 @@ def test_columns_of_parquet_keep_their_types(here):
     assert [row.extra["label"] for row in read_embeddings("out.parquet")] == [1, None]
 
 
+def test_numbers_of_json_lines_keep_their_types(here):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [
+        {"text": "a", "n": 1, "x": 1, "b": True, "s": "1", "mixed": 1},
+        {"text": "b", "n": None, "x": 2.5, "b": False, "s": "", "mixed": "m"},
+    ]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keep = ["--column", "text", "--keep", "n,x,b,s,mixed", "--model", "MODEL", "-q"]
+    assert main(["embed", "in.jsonl", "-o", "out.parquet", *keep]) == 0
+    table = parquet.read_table("out.parquet", columns=["n", "x", "b", "s", "mixed"])
+    assert [str(kind) for kind in table.schema.types] == ["int64", "double", "bool", "string", "string"]
+    assert table.to_pylist()[0] == {"n": 1, "x": 1.0, "b": True, "s": "1", "mixed": "1"}
+
+
 def test_a_kept_column_must_have_a_place(here, capsys):
     Path("reviews.csv").write_text(REVIEWS.replace("label", "tokens"))
     arguments = ["embed", "reviews.csv", "--column", "text", "--model", "MODEL", "-q"]

@@ -158,6 +158,8 @@ def test_a_wrong_or_unknown_encoding_is_one_clear_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "ok\n한국어\n")
     with pytest.raises(FormatError, match=r"a.txt, line 2: byte 0x.. is not cp949 .* Change --encoding"):
         list(read_rows(path, ReadOptions(encoding="cp949")))
+    with pytest.raises(FormatError, match="is not utf-16 .* Try utf-16-le"):
+        list(read_rows(path, ReadOptions(encoding="utf-16")))
     for name in ("klingon", "base64"):
         with pytest.raises(InputError, match=f"encoding '{name}' is unknown"):
             ReadOptions(encoding=name)

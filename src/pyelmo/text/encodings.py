@@ -142,5 +142,8 @@ class _Transcoded(io.RawIOBase):
             raise FormatError(
                 f"{self._name}, line {line}: {problem}. Is this the encoding of the file? Change --encoding."
             ) from error
+        except UnicodeError as error:  # UTF-16 or UTF-32 without a byte-order mark, or a stateful encoding
+            advice = f"Is this the encoding of the file? Try {self._encoding}-le." if "BOM" in str(error) else ""
+            raise FormatError(f"{self._name}: is not {self._encoding} ({error}). {advice}".strip()) from error
         self._line += text.count("\n")
         return text.encode("utf-8", "replace")

@@ -33,7 +33,7 @@ from pyelmo.text.tokens import split_sentences
 
 BLOCK = 1 << 20
 DOCUMENT = "document"  # the column with the number of a sentence's document
-# Types of Parquet columns that are kept as they are; values of other columns become text.
+# Types of columns that are kept as they are; values of other columns become text.
 _KEPT_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double")
 
 
@@ -94,16 +94,36 @@ def count(rows: Iterable[object], inputs: Sequence[str]) -> int | None:
 
 
 def kept_types(inputs: Sequence[str], options: ReadOptions) -> list[str]:
-    """Return the type of each kept column: that of Parquet files if they agree on a number or bool, else "string"."""
-    if not options.keep or not all(is_plain_parquet(path, options) for path in inputs):
+    """Return the type of each kept column: a number or bool if all files agree, else "string", also for a stream."""
+    if not options.keep or not all(Path(path).is_file() for path in inputs):
         return ["string"] * len(options.keep)
-    types: list[set[str]] = [set() for _ in options.keep]
-    for path in inputs:
-        with open_parquet(path, path) as table:
-            for name, seen in zip(options.keep, types, strict=True):
-                schema = table.schema_arrow
-                seen.add(str(schema.field(name).type) if name in schema.names else "")
-    return [next(iter(seen)) if len(seen) == 1 and seen <= set(_KEPT_TYPES) else "string" for seen in types]
+    kinds: list[set[str]] = [set() for _ in options.keep]
+    if all(is_plain_parquet(path, options) for path in inputs):
+        for path in inputs:
+            with open_parquet(path, path) as table:
+                for name, seen in zip(options.keep, kinds, strict=True):
+                    schema = table.schema_arrow
+                    seen.add(str(schema.field(name).type) if name in schema.names else "")
+    else:
+        for row in read(inputs, options):
+            for value, seen in zip(row.kept, kinds, strict=True):
+                seen.add(_kind_of(value))
+    for seen in kinds:
+        seen.discard("null")
+        if seen == {"int64", "double"}:
+            seen.discard("int64")
+    return [next(iter(seen)) if len(seen) == 1 and seen <= set(_KEPT_TYPES) else "string" for seen in kinds]
+
+
+def _kind_of(value: object) -> str:
+    """Return the type in which Parquet stores a value of JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int64" if -(2**63) <= value < 2**63 else "string"
+    return "double" if isinstance(value, float) else "string"
 
 
 # --- bulk jobs -----------------------------------------------------------------------------------------------------
