@@ -508,7 +508,8 @@ class Embedder:
         """Return the likeliest words for a gap.
 
         With both directions, a word is judged by the product of their probabilities, divided by a power of the word's
-        own probability, which the product counts twice.
+        own probability, which the product counts twice. That is estimated from its rank in the vocabulary, whose order
+        is that of falling frequency.
 
         Args:
             sentence: A string or a list of words with one gap, written `___`. A string is split as a whole.
