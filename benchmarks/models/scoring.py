@@ -1,6 +1,6 @@
 """What `elmo score` costs beside `elmo evaluate`: words per CPU second of both commands on the same text, one thread.
 
-    python benchmarks/speed/scoring.py en text.txt --runs 3 -o benchmarks/results/scoring.json --label after
+    python benchmarks/models/scoring.py en text.txt --runs 3 -o benchmarks/results/scoring.json --label after
 
 The CPU time is that of the whole process, as the system counts it, so other work on the machine changes it little. The
 number of words is that of `evaluate`, with the ends of sentences, for all commands. The best of the runs counts.
@@ -59,7 +59,7 @@ def main() -> None:
         "cpu_seconds": {name: round(value, 2) for name, value in seconds.items()},
         "words_per_cpu_second": {name: round(words / value) for name, value in seconds.items()},
         "score_costs": {name: round(seconds["score"] / value, 2) for name, value in seconds.items() if name != "score"},
-        "command": plain_command("python benchmarks/speed/scoring.py", sys.argv[1:]),
+        "command": plain_command("python benchmarks/models/scoring.py", sys.argv[1:]),
         "machine": machine(),
     }
     known = json.loads(args.output.read_text("utf-8")) if args.output.exists() else {}
