@@ -14,6 +14,10 @@ CONLL2003 = (
     "-DOCSTART- -X- -X- O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nGerman JJ I-NP I-MISC\n\nPeter NNP I-NP I-PER\n\n"
 )
 KLUE = "## klue-1\t<경찰:OG>은 오늘\n경\tB-OG\n찰\tI-OG\n은\tO\n \tO\n오\tO\n늘\tO\n\n## klue-2\t나\n나\tO\n\n"
+WORDS = '{"tokens": ["Ann", "Lee", "ran"], "tags": ["B-PER", "I-PER", "O"]}\n{"tokens": ["Rome"], "tags": ["B-LOC"]}\n'
+LABELLED_TREES = "# text = Ann's\n1-2\tAnn's{0}\n1\tAnn\t_\tPROPN\tNNP\t_\t_\t_\t_\tNER=B-PER\n2\t's{0}\n\n".format(
+    "\t_" * 8
+)
 NAVER = "송인영은 5년 간\tPER-B DAT-B O\n나 간다\tO O\n"
 SRL = "".join(
     f"d 0 0 {who} N * - - (ARG0*)\nd 0 1 {verb} V * x x.01 (V*)\nd 0 2 {what} N * - - (ARG1*)\n\n"
@@ -55,6 +59,9 @@ LABELLED: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
     "conll2003": ("ner", ("data.format=conll2003",), "a.txt", {"a.txt": CONLL2003}),
     "klue": ("ner", ("data.format=klue", "data.language=ko"), "a.tsv", {"a.tsv": KLUE}),
     "naver": ("ner", ("data.format=naver", "data.language=ko"), "a.txt", {"a.txt": NAVER}),
+    "words": ("ner", ("data.format=table",), "a.jsonl", {"a.jsonl": WORDS}),
+    "conllu": ("ner", ("data.format=conllu",), "a.conllu", {"a.conllu": LABELLED_TREES}),
+    "table": ("sentiment", ("data.format=table",), "a.csv", {"a.csv": 'text,label\n"A film, good.",1\nDull.,bad\n'}),
     "jsonl": ("nli", (), "a.jsonl", {"a.jsonl": PAIRS}),
     "json": ("nli", ("data.format=json",), "a.json", {"a.json": json.dumps([json.loads(line) for line in PAIRS.splitlines()])}),
     "tsv": ("nli", ("data.format=tsv",), "a.tsv", {"a.tsv": "sentence1\tsentence2\tgold_label\n" + "".join("\t".join(each) + "\n" for each in NLI_TEXTS)}),
@@ -74,9 +81,9 @@ LABELLED: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
         "a.words": "Ann N\nsaw V\nfish N\n\n" * 2, "a.props": "-  (A0*)\nsee  (V*)\n-  (A1*)\n\n" * 2}),
 }  # fmt: skip
 TASK_FORMATS = {
-    "ner-data": ("columns", "iob1", "conll2003", "klue", "naver"),
+    "ner-data": ("columns", "iob1", "conll2003", "klue", "naver", "words", "conllu"),
     "nli-data": ("jsonl", "json", "tsv", "csv", "lines"),
-    "sentiment-data": ("sst", "phrases", "nsmc"),
+    "sentiment-data": ("sst", "phrases", "nsmc", "table"),
     "qa-data": ("squad", "korquad"),
     "coref-data": ("conll2012", "litbank", "ontogum"),
     "srl-data": ("propbank", "srl2012", "srl2005"),
