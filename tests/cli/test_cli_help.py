@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -60,6 +61,14 @@ def test_the_example_in_help_runs(verb, here, trained, capsys):
         command = example_of(parser)
         assert command[0] == verb
         assert main(command) == 0
+
+
+def test_the_examples_of_explore_and_predict_show_what_they_promise(here, capsys):
+    assert main([*example_of(COMMANDS["explore"]), "--layers", "top", "--json"]) == 0
+    river, _, lake = json.loads(capsys.readouterr().out)["layers"][0]["cosines"]
+    assert river[2] > max(river[1], lake[1]) + 0.1  # the banks of a river and of a lake are nearer than the account
+    assert main([*example_of(COMMANDS["predict"]), "--json"]) == 0
+    assert [guess["word"] for guess in json.loads(capsys.readouterr().out)][:2] == ["water", "sea"]
 
 
 def test_a_command_with_actions_shows_the_example_of_one():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyelmo.cli.options import choose_device, parse_layers
+from pyelmo.cli.progress import WordProgress
 from pyelmo.errors import InputError
 
 
@@ -42,3 +43,24 @@ def test_layers_are_a_name_an_index_or_weights(text, layers):
 def test_weights_that_are_no_numbers_are_an_error():
     with pytest.raises(InputError, match="^--layers a,b: the weights of a mix must be numbers"):
         parse_layers("a,b")
+
+
+def test_the_words_of_a_text_are_estimated_from_the_lines_read_so_far():
+    class Bar:
+        total: int | None = None
+        done = 0
+
+        def update(self, words: int) -> None:
+            self.done += words
+
+    bar = Bar()
+    progress = WordProgress(bar, 10)
+    for words in (8, 12):
+        progress.read(words)
+    assert bar.total == 100  # two of ten lines have 20 words
+    progress.done(20)
+    progress.read_all()
+    assert (bar.total, bar.done) == (20, 20)
+    stream = WordProgress(Bar(), None)
+    stream.read(8)
+    assert stream.bar.total is None  # nobody knows how long a stream is
