@@ -110,7 +110,7 @@ class Worker:
         chosen = random.choice(files)
         self._copy(variant, folder, chosen, format)
         result: dict[str, Any] = {"file": f"{variant.name}/{chosen}", "mutation": mutate(folder / chosen, random)}
-        if format.forge and random.random() < 0.6:
+        if format.forge and (folder / chosen).is_file() and random.random() < 0.6:
             try:
                 format.forge(folder)
                 result["mutation"] += ", checksums written again"
