@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -36,3 +37,23 @@ def test_a_mutated_file_is_accepted_or_refused(campaign, name):
         f"{fault['index']} {fault.get('file')}, {fault.get('mutation')}: {fault.get('foreign') or fault.get('traceback') or fault}"
         for fault in faults
     )
+
+
+def test_the_guard_sees_programs_and_files_written_elsewhere(tmp_path):
+    program = f"""
+import os, sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from fuzz.worker import Guard
+guard = Guard(Path({str(tmp_path)!r}) / "inside")
+guard.active = True
+(Path(guard.folder)).mkdir()
+open(guard.folder + "/file", "w").close()
+assert not guard.events, guard.events
+os.system("true")
+open({str(tmp_path / "outside")!r}, "w").close()
+guard.active = False
+print([event.split()[0] for event in guard.events])
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "['os.system', 'open']"
