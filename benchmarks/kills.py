@@ -27,7 +27,7 @@ from typing import Any
 
 TEXT = Path(__file__).parents[1] / "tests" / "banks.txt"
 TRAINING = [
-    "training.words=24000", "training.batch=8", "training.steps=10", "training.checkpoint_every=7",
+    "training.words=8000", "training.batch=8", "training.steps=10", "training.checkpoint_every=7",
     "training.samples=64",
 ]  # fmt: skip
 TINY = ["model.lstm.cells=16", "model.lstm.projection=8", "model.chars.filters=[[1,8],[2,8]]"]
