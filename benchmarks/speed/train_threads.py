@@ -3,8 +3,8 @@
     python benchmarks/speed/train_threads.py                # the machine as it is
     python benchmarks/speed/train_threads.py --busy 2       # beside two processes that never sleep
 
-Each line is a process of its own that trains on made-up text of 20,000 different words. `cost` is the number of
-multiplications of a word in the LSTM layers and in the softmax samples, from which the default of --threads is chosen.
+Each line is a process of its own that trains on made-up text of 20,000 different words, with threads that spin while
+they wait for each other (`OMP_WAIT_POLICY=active`) and with threads that sleep (`passive`, as the command sets it).
 """
 
 from __future__ import annotations
@@ -88,12 +88,13 @@ def main() -> None:
         beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(args.busy)]
         try:
             for size in SIZES:
-                for threads in (1, os.cpu_count() or 1):
+                for threads, policy in ((1, "passive"), (os.cpu_count(), "active"), (os.cpu_count(), "passive")):
                     before = resource.getrusage(resource.RUSAGE_CHILDREN)
                     command = [sys.executable, __file__, "--one", str(corpus), size, str(threads)]
-                    done = subprocess.run(command, check=True, capture_output=True, text=True)
+                    environment = {**os.environ, "OMP_WAIT_POLICY": policy}
+                    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
                     switches = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw - before.ru_nivcsw
-                    facts = {"size": size, "threads": threads, "busy": args.busy, **json.loads(done.stdout)}
+                    facts = {"size": size, "threads": threads, "policy": policy, **json.loads(done.stdout)}
                     facts |= {"involuntary_switches": switches, "load": os.getloadavg()[0]}
                     print(json.dumps(facts), flush=True)
         finally:

@@ -1,9 +1,11 @@
-"""Values of options that several commands share: --device and --layers."""
+"""Values of options that several commands share: --device, --layers and --threads."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
+from pyelmo.cli import options, wait_passively
 from pyelmo.cli.options import choose_device, parse_layers
 from pyelmo.cli.progress import WordProgress
 from pyelmo.errors import InputError
@@ -64,3 +66,25 @@ def test_the_words_of_a_text_are_estimated_from_the_lines_read_so_far():
     stream = WordProgress(Bar(), None)
     stream.read(8)
     assert stream.bar.total is None  # nobody knows how long a stream is
+
+
+def test_threads_of_torch_sleep_while_they_wait_unless_the_user_chose():
+    environment: dict[str, str] = {}
+    wait_passively(environment)
+    assert environment == {"OMP_WAIT_POLICY": "passive"}
+    chosen = {"OMP_WAIT_POLICY": "active"}
+    wait_passively(chosen)
+    assert chosen == {"OMP_WAIT_POLICY": "active"}
+
+
+def test_threads_are_those_of_torch():
+    before = torch.get_num_threads()
+    try:
+        options.set_threads(None)
+        assert torch.get_num_threads() == before
+        options.set_threads(3)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(InputError, match="--threads 0: must be at least 1"):
+        options.set_threads(0)
