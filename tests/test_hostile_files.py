@@ -92,6 +92,13 @@ def test_a_corpus_with_right_checksums_is_checked_all_the_same(corpus, name, edi
         assert opened.vocabulary
 
 
+def test_sentences_of_a_corpus_have_known_words_even_before_checksums_are_compared(corpus):
+    data = (corpus / "train-00000.bin").read_bytes()
+    (corpus / "train-00000.bin").write_bytes(b"\xff\xff\xff\x7f" + data[4:])
+    with pytest.raises(FormatError, match="an id that is not below"):
+        list(Corpus.open(corpus).sentences())
+
+
 # --- checkpoints and runs --------------------------------------------------------------------------------------------
 
 

@@ -209,7 +209,9 @@ class Corpus:
 
     def sentences(self, split: str = "train") -> Iterator[npt.NDArray[np.int32]]:
         """Yield the ids of each sentence in the order of the text, without </S>."""
-        for ids, starts in zip(self.shards(split), self.sentence_starts(split), strict=True):
+        names, indexes = self._files(split, ".bin"), self.sentence_starts(split)
+        for name, ids, starts in zip(names, self.shards(split), indexes, strict=True):
+            self._check_ids(name, ids)
             for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
                 yield ids[start : end - 1]
 
@@ -221,8 +223,11 @@ class Corpus:
                 raise _damaged(self.folder / file.name, f"checksum mismatch: {actual}, expected {file.checksum}")
         for split in SPLITS:
             for name, ids in zip(self._files(split, ".bin"), self.shards(split), strict=True):
-                if ids.min() < 0 or ids.max() >= self.manifest.types:
-                    raise _damaged(self.folder / name, f"has an id that is not below {self.manifest.types}")
+                self._check_ids(name, ids)
+
+    def _check_ids(self, name: str, ids: npt.NDArray[np.int32]) -> None:
+        if ids.min() < 0 or ids.max() >= self.manifest.types:
+            raise _damaged(self.folder / name, f"has an id that is not below {self.manifest.types}")
 
     def _files(self, split: str, suffix: str) -> list[str]:
         names = (file.name for file in self.manifest.files)
