@@ -101,7 +101,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         args = _parse(arguments)
         if threading.current_thread() is threading.main_thread():
-            _handle_signals(stopped)
+            _handle_signals(stopped, own_process=arguments is None)
         with messages.plain_warnings():
             args.run(args)
         sys.stdout.flush()
@@ -148,8 +148,11 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, raised like Ctrl-C so that no partly written file is left behind."""
 
 
-def _handle_signals(stopped: threading.Event) -> None:
-    """Raise KeyboardInterrupt for Ctrl-C, and Terminated for SIGTERM; both set `stopped`."""
+def _handle_signals(stopped: threading.Event, *, own_process: bool) -> None:
+    """Raise KeyboardInterrupt for Ctrl-C, and Terminated for SIGTERM; both set `stopped`.
+
+    A caller's process keeps its own way with Ctrl-C, and one that ignores it (nohup) keeps ignoring it.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
@@ -160,7 +163,7 @@ def _handle_signals(stopped: threading.Event) -> None:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
     signal.signal(signal.SIGTERM, stop)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for a job of nohup
+    if own_process and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, stop)
 
 
