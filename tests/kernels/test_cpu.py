@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -296,3 +299,8 @@ def test_symbols_and_rows_beyond_an_array_are_refused_in_c(compiled):
     refused("do not fit together", compiled.Lstm, *gates, random(32), compiled.Matrix(random(4, 9)), None, None)
     refused("do not fit together", compiled.Lstm, *gates, random(32), None, None, None)
     refused("bias: expected", compiled.Lstm, *gates, random(31), compiled.Matrix(random(4, 8)), None, None)
+
+
+def test_the_checks_do_not_vanish_with_optimised_python():
+    tree = ast.parse(inspect.getsource(compiled_functions))
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]

@@ -74,3 +74,10 @@ def test_a_setting_beyond_its_limits_is_refused_on_the_command_line(ner_data, tm
     error = capsys.readouterr().err
     assert setting.partition("=")[0] in error
     assert not (tmp_path / "run").exists()
+
+
+def test_others_may_read_all_files_of_a_task_model(trained, tmp_path):
+    (tmp_path / "any").touch()
+    run = trained.parents[1]
+    modes = {path.stat().st_mode for path in run.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert modes == {(tmp_path / "any").stat().st_mode}
