@@ -33,7 +33,7 @@ MAX_HEADER = 1 << 24
 
 
 @dataclass(frozen=True)
-class TensorEntry:
+class StoredTensor:
     """The dtype, shape and position of one tensor."""
 
     dtype: torch.dtype
@@ -74,7 +74,7 @@ class TensorFile:
         if end != size:
             raise self._error(f"{size:,} bytes, expected {end:,}")
 
-    def _entry(self, name: str, facts: Any, first: int) -> TensorEntry:
+    def _entry(self, name: str, facts: Any, first: int) -> StoredTensor:
         try:
             kind, shape, (start, end) = facts["dtype"], facts["shape"], facts["data_offsets"]
             if kind not in DTYPES:
@@ -85,7 +85,7 @@ class TensorFile:
             if isinstance(error, FormatError):
                 raise
             raise self._error(f"no dtype, shape and position of {name!r}") from error
-        entry = TensorEntry(DTYPES[kind], tuple(shape), first + start)
+        entry = StoredTensor(DTYPES[kind], tuple(shape), first + start)
         if end - start != _bytes(entry):
             raise self._error(f"{name!r} has {end - start} bytes, its shape {tuple(shape)} needs {_bytes(entry)}")
         return entry
@@ -113,7 +113,7 @@ class TensorFile:
         return FormatError(f"{self.path}: not a complete safetensors file ({reason}). Was the copy cut short?")
 
 
-def _bytes(entry: TensorEntry) -> int:
+def _bytes(entry: StoredTensor) -> int:
     return math.prod(entry.shape) * entry.dtype.itemsize
 
 
