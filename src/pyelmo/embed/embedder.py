@@ -8,10 +8,10 @@ L layers (the token layer included), T tokens of a sentence, D vector.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from pyelmo.embed.engines.build import (
     usable_device,
 )
 from pyelmo.embed.engines.word_table import WordTable
+from pyelmo.embed.language_model import LanguageModel, Sentence
 from pyelmo.embed.layers import WORDS, LayerChoice, check_pooling, layer_picker
 from pyelmo.embed.stream import VectorOptions, stream_vectors, stream_words
 from pyelmo.errors import InputError
@@ -35,18 +36,11 @@ from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
 from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
-from pyelmo.text.marked import read_gap, read_marked
+from pyelmo.text.marked import read_marked
 from pyelmo.text.normalisation import normalise_words
 from pyelmo.text.scripts import ScriptCheck
-from pyelmo.text.tokens import check_language, split_sentences, split_within, split_words, written_words
+from pyelmo.text.tokens import check_language, split_within, split_words, written_words
 from pyelmo.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyelmo.arrays import Float32Array
-    from pyelmo.training.evaluate import Context, Perplexity
-    from pyelmo.training.scoring import Direction, Guess, SentenceScore
-
-Sentence = str | Sequence[str]
 
 # Bytes of results that `stream` may hold. Sentences within them are sorted by length, so that batches need little
 # padding.
@@ -101,7 +95,7 @@ def load(
     return embedder
 
 
-class Embedder:
+class Embedder(LanguageModel):
     """A pretrained biLM that turns sentences into vectors.
 
     A sentence has the same vectors alone and in any batch. Threads may share an embedder. Use `pyelmo.load` to make one
@@ -496,171 +490,6 @@ class Embedder:
             return self.tokenise(sentence), []
         marked = read_marked(sentence, self.language)
         return marked.words, marked.positions
-
-    def predict(
-        self,
-        sentence: Sentence,
-        *,
-        count: int = 10,
-        direction: Direction | None = None,
-        punctuation: bool = False,
-    ) -> list[Guess]:
-        """Return the likeliest words for a gap.
-
-        With both directions, a word is judged by the product of their probabilities, divided by a power of the word's
-        own probability, which the product counts twice. That is estimated from its rank in the vocabulary, whose order
-        is that of falling frequency.
-
-        Args:
-            sentence: A string or a list of words with one gap, written `___`. A string is split as a whole.
-            count: How many words to return.
-            direction: "forward" reads the words before the gap, "backward" those after it, "both" reads all (default:
-                both, but forward if nothing follows the gap).
-            punctuation: Also return punctuation, which often fits anywhere.
-
-        Returns:
-            Guesses, the likeliest first, each with `word`, `probability` (its share among all candidates), `forward`
-            and `backward` (the log probabilities of each direction; None for a direction that is not used).
-
-        Raises:
-            InputError: The sentence does not have exactly one gap, or the model cannot predict words.
-
-        Example:
-            >>> import pyelmo
-            >>> model = pyelmo.load("en")
-            >>> model.predict("He scored a ___ in the second half .", count=3)[0].word
-            'goal'
-            >>> [guess.word for guess in model.predict("The fish was jumping out of the ___", count=2)]
-            ['water', 'sea']
-        """
-        from pyelmo.training import scoring  # not needed to embed
-
-        if count < 1:
-            raise InputError(f"count is {count}; it must be at least 1")
-        before, after = read_gap(sentence if isinstance(sentence, str) else self.tokenise(sentence), self.language)
-        self._scripts.check([*before, *after])
-        return scoring.predict(
-            self._build_modules(), before, after, count=count, direction=direction, punctuation=punctuation,
-            layers=self._top_layers,
-        )  # fmt: skip
-
-    def score(self, sentence: Sentence, *, direction: Direction = "both") -> SentenceScore:
-        """Return the log probability of each word of a sentence, in both directions.
-
-        The probability of `<UNK>` is that of all out-of-vocabulary words together. One such word gets an equal share of
-        it, as if there were as many as words in the vocabulary: no unknown word is likelier than the known ones only
-        because it stands for all others.
-
-        Args:
-            sentence: A string or a list of words.
-            direction: "forward", "backward" or "both".
-
-        Returns:
-            A sequence of one score per word, with `word`, `forward` and `backward` (natural logarithms; None for a
-            direction that is not asked for) and `known` (whether the word is in the vocabulary). Its `end` is the score
-            of the sentence's end; its `forward` and `backward` are the sums with the end, the log probability of the
-            sentence; its `unknown` counts the out-of-vocabulary words.
-
-        Raises:
-            InputError: The model cannot predict words.
-
-        Example:
-            >>> import pyelmo
-            >>> scores = pyelmo.load("en").score("The bank of the river .")
-            >>> [score.word for score in scores]
-            ['The', 'bank', 'of', 'the', 'river', '.']
-            >>> scores[3].forward > scores[1].forward
-            True
-            >>> round(sum(score.forward for score in [*scores, scores.end]) - scores.forward, 9)
-            0.0
-        """
-        return next(self.score_sentences([sentence], direction=direction))
-
-    def score_sentences(
-        self,
-        sentences: Iterable[Sentence],
-        *,
-        direction: Direction = "both",
-        advance: Callable[[int], None] | None = None,
-    ) -> Iterator[SentenceScore]:
-        """Yield the scores of each sentence, for any amount of text in constant memory.
-
-        Args:
-            sentences: Strings or lists of words, read as they are needed.
-            direction: As in `score`.
-            advance: Called with the number of further words whenever some are computed, for a progress bar.
-
-        Returns:
-            An iterator over what `score` returns for each sentence.
-
-        Raises:
-            InputError: The model cannot predict words; or, during the iteration, a sentence cannot be used.
-
-        Example:
-            >>> import pyelmo
-            >>> right, wrong = pyelmo.load("en").score_sentences(["He drank tea .", "He drank sea ."])
-            >>> right.forward > wrong.forward
-            True
-        """
-        from pyelmo.training import scoring
-
-        tokenised = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
-        return scoring.score(
-            self._build_modules(), tokenised, direction=direction, layers=self._top_layers, advance=advance
-        )
-
-    def _top_layers(self, sentences: Iterable[list[str]]) -> Iterator[Float32Array]:
-        pick = layer_picker("top", self.config)
-        options = VectorOptions(pick=pick, pooling=None, keep_boundaries=True, output="numpy", dtype="float32")
-        # The smallest windows: scores appear early, and a progress bar moves often.
-        return stream_vectors(self.word_table(), sentences, options, batch_size=None, window=0)
-
-    def perplexity(
-        self,
-        documents: Iterable[str | Sequence[Sentence]],
-        *,
-        context: Context = "document",
-        batch_size: int = 32,
-        advance: Callable[[int], None] | None = None,
-    ) -> Perplexity:
-        """Return the perplexity of documents, forward and backward, with the full softmax.
-
-        Args:
-            documents: Each is a string, which is split into sentences, or a list of sentences (strings or lists of
-                words).
-            context: "document" carries the state of the LSTMs from one sentence of a document to the next; "sentence"
-                starts each sentence from zero.
-            batch_size: Documents, or sentences, computed at once; it does not change the result.
-            advance: Called with the number of further predictions whenever some are computed, for a progress bar.
-
-        Returns:
-            The perplexities `forward`, `backward` and `average`, the number of predicted `words` (with sentence ends)
-            and how many of them are `unknown` to the model.
-
-        Raises:
-            InputError: There is no text, or the model cannot predict words.
-
-        Example:
-            >>> import pyelmo
-            >>> result = pyelmo.load("en").perplexity(["The bank of the river. A bank account."])
-            >>> result.words
-            12
-            >>> 1 < result.average < 1000
-            True
-        """
-        from pyelmo.training import evaluate
-
-        if isinstance(documents, str):
-            raise InputError("documents is a single string; pass a list: perplexity([text])")
-        sentences = map(self._document, documents)
-        return evaluate.perplexity(
-            self._build_modules(), sentences, context=context, batch_size=batch_size, advance=advance
-        )
-
-    def _document(self, document: str | Sequence[Sentence]) -> list[list[str]]:
-        if isinstance(document, str):
-            document = [sentence for line in document.splitlines() for sentence in split_sentences(line, self.language)]
-        return [self.tokenise(sentence, number) for number, sentence in enumerate(document)]
 
     def batch(self, sentences: Sequence[Sentence]) -> Batch:
         """Return sentences as the tensors that `BiLM` and `Elmo` take.
