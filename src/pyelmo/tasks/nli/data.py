@@ -168,7 +168,9 @@ def _field(record: Mapping[str, Any], names: tuple[str, ...], where: str) -> str
                 raise FormatError(f"{where}: field {name!r} is {record[name]!r}, expected a string. Correct the file.")
             return str(record[name])
     alternatives = " or ".join(map(repr, names))
-    raise FormatError(f"{where}: no field {alternatives} (fields: {', '.join(record) or 'none'}). {CHOOSE_FORMAT}")
+    raise FormatError(
+        f"{where}: no field {alternatives} (fields: {', '.join(record)[:200] or 'none'}). {CHOOSE_FORMAT}"
+    )
 
 
 _RECORDS = {
