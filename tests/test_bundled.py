@@ -14,7 +14,7 @@ import pytest
 import pyelmo
 from pyelmo.formats import bundled
 from pyelmo.formats.bundled import BUNDLED
-from pyelmo.training.evaluate import predict
+from pyelmo.training.scoring import predict
 
 if sys.version_info >= (3, 11):
     import tomllib

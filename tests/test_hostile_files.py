@@ -25,9 +25,14 @@ from pyelmo.corpus.prepare import prepare
 from pyelmo.corpus.shards import checksum
 from pyelmo.embed.bulk.folder import begin
 from pyelmo.errors import FormatError, InputError, NotFoundError, OutputError
+from pyelmo.parsing import parse_json
+from pyelmo.probes.pos import read_conllu
+from pyelmo.probes.wic import read_wic
+from pyelmo.probes.wsd_data import read_unified
 from pyelmo.tasks.compare import comparison
 from pyelmo.tasks.coref.data import read_documents
 from pyelmo.tasks.harness.run_folder import read_run
+from pyelmo.tasks.harness.training_loop import _optimiser_state
 from pyelmo.tasks.nli.data import read_pairs
 from pyelmo.text.lines import numbered_lines
 from pyelmo.training.checkpoint import read_position
@@ -280,3 +285,51 @@ def test_a_pipe_of_the_shell_is_read(tmp_path):
     os.close(writer)
     assert list(numbered_lines(f"/dev/fd/{reader}")) == [(1, "A bank")]
     os.close(reader)
+
+
+# --- probes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_word_number_of_a_treebank_may_have_thousands_of_digits(tmp_path):
+    (tmp_path / "a.conllu").write_text(LONG + "\tbank\tbank\tNOUN" + "\t_" * 6 + "\n\n", "utf-8")
+    with pytest.raises(FormatError, match="expected word 1 with a tag"):
+        read_conllu(tmp_path / "a.conllu")
+
+
+def test_a_position_of_wic_may_have_thousands_of_digits(tmp_path):
+    (tmp_path / "a.data.txt").write_text(f"bank\tN\t1-{LONG}\ta bank\ta bank\n", "utf-8")
+    (tmp_path / "a.gold.txt").write_text("T\n", "utf-8")
+    with pytest.raises(FormatError, match="expected two positions"):
+        read_wic(tmp_path / "a.data.txt")
+
+
+def test_an_unknown_encoding_of_xml_is_named(tmp_path):
+    (tmp_path / "a.data.xml").write_text('<?xml version="1.0" encoding="UTF-99"?><corpus/>', "utf-8")
+    (tmp_path / "a.gold.key.txt").write_text("", "utf-8")
+    with pytest.raises(FormatError, match="unknown encoding: UTF-99"):
+        read_unified(tmp_path / "a.data.xml")
+
+
+def test_json_with_half_of_a_surrogate_pair_is_refused():
+    assert parse_json('"\\ud83d\\ude00"', "a.json") == "\U0001f600"
+    with pytest.raises(FormatError, match="surrogates not allowed"):
+        parse_json('{"name": "\\ud800"}', "a.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("optimiser/0/exp_avg", (3,)), ("optimiser/9/step", ()), ("optimiser/0/a/b", ()), (None, ())]
+)
+def test_the_optimiser_of_a_task_checkpoint_fits_its_network(name, shape):
+    network = torch.nn.Linear(2, 1)
+    optimiser = torch.optim.Adam(network.parameters())
+    network(torch.ones(1, 2)).sum().backward()
+    optimiser.step()
+    values = optimiser.state_dict()["state"]
+    tensors = {f"optimiser/{number}/{key}": value for number, state in values.items() for key, value in state.items()}
+    assert _optimiser_state(tensors, optimiser).keys() == {0, 1}
+    if name is None:
+        del tensors["optimiser/1/step"]
+    else:
+        tensors[name] = torch.zeros(shape)
+    with pytest.raises(ValueError, match="does not fit the network|is missing"):
+        _optimiser_state(tensors, optimiser)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pyelmo.arrays import Int32Array, Int64Array, read_npz_member
 from pyelmo.corpus.pieces import END_ID
 from pyelmo.errors import FormatError
-from pyelmo.files import atomic_path
+from pyelmo.files import atomic_path, open_regular
 
 RULES_VERSION = 2  # increase it when the same text would be split differently
 CHUNK_CHARACTERS = 8_000_000
@@ -178,7 +178,7 @@ def load_chunk(path: Path, *, ids: bool = True) -> EncodedChunk:
     """Read a chunk file (its zip format contains checksums); with `ids=False` only the words and counts."""
     no_ids = np.zeros(0, np.int32)
     try:
-        with zipfile.ZipFile(path) as file:
+        with open_regular(path) as stream, zipfile.ZipFile(stream) as file:
             words = read_npz_member(file, "words").tobytes().decode("utf-8")
             chunk = EncodedChunk(
                 train=read_npz_member(file, "train") if ids else no_ids,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -151,6 +152,12 @@ class Index:
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}, {len(self):,} occurrences)"
 
+    def _fact(self, name: str) -> Any:
+        """Return what the manifest says of how the index was built."""
+        if name not in self.manifest:
+            raise layout.damaged(self.path / layout.MANIFEST, f"{name!r} is missing")
+        return self.manifest[name]
+
     def load_model(self, model: str | Path | None = None, *, threads: int | None = None) -> Embedder:
         """Load the model that built the index.
 
@@ -165,7 +172,7 @@ class Index:
             NotFoundError: The model does not exist.
             InputError: The model is not the one that built the index.
         """
-        facts = self.manifest["model"]
+        facts = self._fact("model")
         if model is None:
             pretrained = resolve.read(facts["name"], options=facts["options"], vocab=facts["vocab"])
         else:
@@ -175,8 +182,8 @@ class Index:
                 f"{self.path}: the index was built with another model ({facts['name']}, {facts['sha256'][:12]}) than "
                 f"{pretrained.source} ({model_checksum[:12]}). Pass that model with --model, or build the index again."
             )
-        precision: Precision = "int8" if self.manifest["precision"] == "int8" else "float32"  # bfloat16 needs a GPU
-        return Embedder(pretrained, language=self.manifest["language"], precision=precision, threads=threads)
+        precision: Precision = "int8" if self._fact("precision") == "int8" else "float32"  # bfloat16 needs a GPU
+        return Embedder(pretrained, language=self._fact("language"), precision=precision, threads=threads)
 
     def find(self, sentence: str, word: str | None = None) -> tuple[list[str], int]:
         """Split a sentence like the indexed text, and find the queried word.
@@ -191,7 +198,7 @@ class Index:
         Raises:
             InputError: The sentence does not show exactly one word.
         """
-        return find_word(sentence, None if self.manifest["tokenised"] else self.manifest["language"], word)
+        return find_word(sentence, None if self._fact("tokenised") else self._fact("language"), word)
 
     def query(
         self, embedder: Embedder, sentence: str, *, word: str | None = None, count: int = 10, same_word: bool = False
@@ -225,7 +232,7 @@ class Index:
             ('bank', 2, 'He opened a *bank* account .')
         """
         words, position = self.find(sentence, word)
-        vector = embedder.embed([words], layers=self.manifest["layer"])[0][position]
+        vector = embedder.embed([words], layers=self._fact("layer"))[0][position]
         return self.nearest(vector, count=count, word=words[position] if same_word else None)
 
     def nearest(self, vector: Float32Array, *, count: int = 10, word: str | None = None) -> list[Neighbour]:

@@ -22,6 +22,7 @@ from tqdm import tqdm
 from pyelmo.arrays import Int64Array
 from pyelmo.encoders.base import Encoder, encode
 from pyelmo.errors import FormatError, InputError
+from pyelmo.files import open_regular
 from pyelmo.probes import linear
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
@@ -76,7 +77,7 @@ def read_conllu(path: str | Path) -> list[TaggedSentence]:
                 )
             if not columns[0].isdigit():  # 3-4 is a contraction, 8.1 an empty node
                 continue
-            if int(columns[0]) != len(words) + 1 or not columns[_WORD] or not columns[_TAG].isalpha():
+            if columns[0] != str(len(words) + 1) or not columns[_WORD] or not columns[_TAG].isalpha():
                 raise FormatError(
                     f"{path}, line {number}: expected word {len(words) + 1} with a tag, got {line[:60]!r}"
                 )
@@ -100,7 +101,7 @@ def read_conllu(path: str | Path) -> list[TaggedSentence]:
 
 def count_missing(path: Path) -> int:
     """Return how many sentences of the published treebank a file lacks; 0 for other treebanks."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         count = sum(line.startswith(b"1\t") for line in file)
     return max(SENTENCES.get(path.stem, 0) - count, 0)
 

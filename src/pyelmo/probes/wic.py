@@ -10,6 +10,7 @@ L layers, N pairs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ def read_wic(data: str | Path) -> list[WicPair]:
             raise FormatError(f"{where}: {len(columns)} columns, expected word, tag, positions and two sentences")
         word, _, pair, *sentences = columns
         positions = pair.split("-")
-        if len(positions) != 2 or not all(position.isdecimal() for position in positions):
+        if len(positions) != 2 or not all(re.fullmatch("[0-9]{1,6}", position) for position in positions):
             raise FormatError(f"{where}: expected two positions like 2-5, got {pair[:20]!r}")
         first, second = (
             WordInContext(text.split(), int(position)) for text, position in zip(sentences, positions, strict=True)

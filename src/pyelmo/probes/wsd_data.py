@@ -17,6 +17,8 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from pyelmo.errors import FormatError
+from pyelmo.files import read_regular
+from pyelmo.parsing import MAX_BYTES
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
 # The number of annotated words in the files as published, to detect incomplete copies. SemCor has 226,040 words whose
@@ -168,7 +170,9 @@ class _UnifiedXml:
 
     def read(self) -> list[WsdSentence]:
         try:
-            self.parser.Parse(self.path.read_bytes(), True)
+            self.parser.Parse(read_regular(self.path, limit=MAX_BYTES), True)
+        except LookupError as error:  # an encoding that Python does not know
+            raise FormatError(f"{self.path}: cannot be read: {error}") from error
         except expat.ExpatError as error:
             reason = expat.errors.messages[error.code]
             raise FormatError(

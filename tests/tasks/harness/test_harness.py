@@ -49,9 +49,14 @@ class Lengths(nn.Module):
         return [Answer(texts=example.texts, labels=labels) for example, labels in pairs]
 
 
+@dataclass(frozen=True)
+class ToyNetwork:
+    pass
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToyRecipe(TaskRecipe):
-    network: dict = field(default_factory=dict)
+    network: ToyNetwork = field(default_factory=ToyNetwork)
 
 
 def read(path, data, training):

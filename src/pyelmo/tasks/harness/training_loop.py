@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +21,8 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from pyelmo.errors import DivergedError, FormatError
+from pyelmo.config import from_dict
+from pyelmo.errors import ConfigError, DivergedError, FormatError
 from pyelmo.files import atomic_path
 from pyelmo.formats.tensor_file import TensorFile, write_tensors
 from pyelmo.parallel import stop_requests
@@ -251,19 +253,31 @@ def _restore(
     try:
         file = TensorFile(path)
         tensors = {name: file.read(name) for name in file.tensors}
-        position = TrainingPosition(**parse_json(file.metadata["position"], path))
+        position = from_dict(TrainingPosition, parse_json(file.metadata["position"], path))
+        state = _optimiser_state(tensors, optimiser)
         for name, target in _trainable(model).items():
             target.copy_(tensors[f"model/{name}"])
         for name, target in average.means.items():
             target.copy_(tensors[f"average/{name}"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (ConfigError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FormatError(
             f"{path}: not a complete checkpoint of this run ({error}). Use --force to start again."
         ) from error
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimiser/"):
-            _, number, part = name.split("/")
-            state.setdefault(int(number), {})[part] = tensor
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
     return position
+
+
+def _optimiser_state(tensors: Mapping[str, Tensor], optimiser: torch.optim.Optimizer) -> dict[int, dict[str, Tensor]]:
+    """Return the stored values by the number of their parameter, or raise a ValueError if they do not fit."""
+    shapes = [parameter.shape for group in optimiser.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if not name.startswith("optimiser/"):
+            continue
+        match = re.fullmatch(r"optimiser/([0-9]{1,6})/(\w+)", name)
+        if not match or int(match[1]) >= len(shapes) or tensor.shape not in ((), shapes[int(match[1])]):
+            raise ValueError(f"{name[:60]!r} does not fit the network")
+        state.setdefault(int(match[1]), {})[match[2]] = tensor
+    if len({frozenset(values) for values in state.values()}) > 1:
+        raise ValueError("a value of the optimiser is missing")
+    return state
