@@ -25,7 +25,7 @@ from pyelmo.corpus.prepare import prepare
 from pyelmo.corpus.shards import checksum
 from pyelmo.embed.bulk.folder import begin
 from pyelmo.errors import FormatError, InputError, NotFoundError, OutputError
-from pyelmo.parsing import parse_json
+from pyelmo.probes import figures
 from pyelmo.probes.pos import read_conllu
 from pyelmo.probes.wic import read_wic
 from pyelmo.probes.wsd_data import read_unified
@@ -310,10 +310,10 @@ def test_an_unknown_encoding_of_xml_is_named(tmp_path):
         read_unified(tmp_path / "a.data.xml")
 
 
-def test_json_with_half_of_a_surrogate_pair_is_refused():
-    assert parse_json('"\\ud83d\\ude00"', "a.json") == "\U0001f600"
+def test_figures_with_half_of_a_surrogate_pair_are_refused(tmp_path):
+    (tmp_path / "figures.json").write_text('{"language": "\\ud800", "figures": {}}', "utf-8")
     with pytest.raises(FormatError, match="surrogates not allowed"):
-        parse_json('{"name": "\\ud800"}', "a.json")
+        figures.read(tmp_path / "figures.json")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ MAX_TOML_BYTES = 1 << 20
 MAX_DEPTH = 64
 # Only text with such a number is read by the slower functions that check each number.
 _LARGE_NUMBER = re.compile(r"[0-9]{19}|[eE]\+?[0-9]{3}")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: Path, *, limit: int = MAX_BYTES) -> dict[str, Any]:
@@ -60,8 +59,6 @@ def parse_json(text: str | bytes, where: str | Path, *, what: str = "JSON") -> A
         values = json.loads(text, parse_constant=_not_finite, **checked)
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(values)
-        if _SURROGATE.search(text):  # half of a surrogate pair is text that cannot be written
-            json.dumps(values, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: not {what} ({_reason(error)})") from error
     return values

@@ -88,6 +88,10 @@ def begin(
 def read(path: Path) -> dict[str, Any]:
     """Read a file that `measure` wrote."""
     results = read_json(path)
+    try:
+        json.dumps(results, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair, which no report can show
+        raise FormatError(f"{path}: a string cannot be written as UTF-8 ({error}). Remove the file.") from error
     if not isinstance(results.get("figures"), dict):
         raise FormatError(f"{path}: the file contains no figures. Choose another output, or remove the file.")
     for key, figure in results["figures"].items():
