@@ -137,10 +137,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse arguments. Options may stand between the positional arguments: `elmo task predict RUN --json TEXT`."""
     parser = build_parser()
     args, rest = parser.parse_known_args(arguments)
-    if rest and (not isinstance(getattr(args, "text", None), list) or any(word[:1] == "-" != word for word in rest)):
+    if not rest:
+        return args
+    takes_texts = isinstance(getattr(args, "text", None), list)
+    if not takes_texts or any(word.startswith("-") and word != "-" for word in rest):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:
-        args.text = [*args.text, *rest]
+    args.text = [*args.text, *rest]
     return args
 
 

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
 from pyelmo.encoders.base import Encoder, encode
+from pyelmo.errors import FormatError, InputError
+from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
 Cosines = npt.NDArray[np.floating]
@@ -43,6 +45,17 @@ class WordInContext:
             return self.text[begin:start], self.text[start:end], self.text[end:stop]
         before, after = self.words[first : self.position], self.words[self.position + 1 : last + 1]
         return "".join(f"{word} " for word in before), self.words[self.position], "".join(f" {word}" for word in after)
+
+
+def read_word(sentence: str, language: str, where: str) -> WordInContext:
+    """Split a sentence of a list, and find its word between asterisks; `where` is its file and line."""
+    try:
+        marked = read_marked(sentence, language)
+    except InputError as error:
+        raise FormatError(f"{where}: {error}") from error
+    if len(marked.positions) != 1:
+        raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
+    return WordInContext(marked.words, marked.positions[0])
 
 
 def vectors_in_context(embed: Encoder, occurrences: Sequence[WordInContext]) -> Iterator[Float32Array]:

@@ -17,9 +17,8 @@ import numpy as np
 
 from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.in_context import ROUNDING, WordInContext, vectors_in_context
+from pyelmo.probes.in_context import ROUNDING, WordInContext, read_word, vectors_in_context
 from pyelmo.text.lines import numbered_lines
-from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
 
@@ -56,18 +55,8 @@ def read_triples(path: str | Path, language: str) -> list[Triple]:
         columns = line.split("\t")
         if len(columns) != 4 or not all(columns):
             raise FormatError(f"{where}: expected a word and three phrases separated by tabs, got {line[:60]!r}")
-        triples.append(Triple(*(_read_phrase(phrase, language, where) for phrase in columns[1:])))
+        triples.append(Triple(*(read_word(phrase, language, where) for phrase in columns[1:])))
     return triples
-
-
-def _read_phrase(phrase: str, language: str, where: str) -> WordInContext:
-    try:
-        marked = read_marked(phrase, language)
-    except InputError as error:
-        raise FormatError(f"{where}: {error}") from error
-    if len(marked.positions) != 1:
-        raise FormatError(f"{where}: expected one word between asterisks, got {phrase[:60]!r}")
-    return WordInContext(marked.words, marked.positions[0])
 
 
 def evaluate(embed: Encoder, triples: Sequence[Triple]) -> PhrasesResult:

@@ -19,9 +19,8 @@ import numpy.typing as npt
 from pyelmo.arrays import Float32Array
 from pyelmo.encoders.base import Encoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.in_context import WordInContext, is_nearest, vectors_in_context
+from pyelmo.probes.in_context import WordInContext, is_nearest, read_word, vectors_in_context
 from pyelmo.text.lines import numbered_lines
-from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
 
@@ -72,13 +71,8 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
         if len(columns) != 3 or not all(columns):
             raise FormatError(f"{where}: expected word, sense and sentence separated by tabs, got {line[:60]!r}")
         word, sense, sentence = columns
-        try:
-            marked = read_marked(sentence, language)
-        except InputError as error:
-            raise FormatError(f"{where}: {error}") from error
-        if len(marked.positions) != 1:
-            raise FormatError(f"{where}: expected one word between asterisks, got {sentence[:60]!r}")
-        occurrences.append(Occurrence(marked.words, marked.positions[0], word, sense))
+        marked = read_word(sentence, language, where)
+        occurrences.append(Occurrence(marked.words, marked.position, word, sense))
         senses[word][sense] += 1
     for word, counts in senses.items():
         if len(counts) < 2 or min(counts.values()) < 2:
