@@ -2,7 +2,7 @@
 # make test    set up, then every check and every test
 # make check   the checks alone: lint, types, import layers
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
-# Only Python (3.10 or newer), pip and make are needed; everything goes into .venv.
+# Only Python (3.11 or newer), pip and make are needed; everything goes into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
-import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +15,6 @@ import pyelmo
 from pyelmo.formats import bundled
 from pyelmo.formats.bundled import BUNDLED
 from pyelmo.training.scoring import predict
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20

@@ -9,17 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import read_regular
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MAX_BYTES = 1 << 28
 MAX_TOML_BYTES = 1 << 20
