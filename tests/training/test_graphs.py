@@ -9,7 +9,7 @@ import torch
 
 from pyelmo.config import WordConfig
 from pyelmo.corpus.corpus import Corpus
-from pyelmo.training import checkpoint, graphs
+from pyelmo.training import checkpoint, graphs, optim
 from pyelmo.training.feed import Feed, open_stream, type_tables
 from pyelmo.training.graphs import GraphSteps, padded
 from pyelmo.training.loop import new_model, pretrain
@@ -51,10 +51,12 @@ def losses(corpus, settings, device, *, by_graphs: bool, steps: int = 12):
         {"loss": "full"},
         {"weight_decay": 0.1, "zero_starts": False, "dropout": 0.0},
         {"samples": 8},
+        {"clip_median": 1.0, "recent": 5},
     ],
 )
-def test_graphs_train_as_the_plain_step_does(corpus, device, training):
-    settings = recipe(**training)
+def test_graphs_train_as_the_plain_step_does(corpus, device, training, monkeypatch):
+    monkeypatch.setattr(optim, "RECENT", training.get("recent", optim.RECENT))
+    settings = recipe(**{name: value for name, value in training.items() if name != "recent"})
     plain, plain_weights = losses(corpus, settings, device, by_graphs=False)
     fast, fast_weights = losses(corpus, settings, device, by_graphs=True)
     torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)

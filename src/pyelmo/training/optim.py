@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from pyelmo.training.recipe import TrainingConfig
 
 BETA1, EPSILON = 0.9, 1e-8
+RECENT = 200  # steps whose norms `clip_median` looks at
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Optimiser:
         self.parameters = dict(parameters)
         self.steps = 0
         self.state: dict[str, Tensor] = {}
+        if config.clip_median is not None:
+            self.state["norms"] = torch.zeros(RECENT, device=next(iter(self.parameters.values())).device)
         for name, parameter in self.parameters.items():
             if config.optimiser == "adagrad":
                 self.state[f"{name}/sum"] = torch.full_like(parameter, config.accumulator)
@@ -114,10 +117,36 @@ class Optimiser:
         table.index_add_(0, rows, change)
 
 
-def clip_gradients(gradients: list[Tensor], limit: float | None) -> Tensor:
+def clip_gradients(gradients: list[Tensor], limit: float | Tensor | None) -> Tensor:
     """Scale all gradients so that their total norm is at most `limit`, and return the norm before."""
     norms = torch._foreach_norm(gradients)
     norm: Tensor = torch.linalg.vector_norm(torch.stack([value.float() for value in norms]))
     if limit is not None:
         torch._foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp(max=1.0))
+    return norm
+
+
+def clip_by_median(gradients: list[Tensor], config: TrainingConfig, norms: Tensor, number: Tensor) -> Tensor:
+    """Clip at a multiple of the median of the last norms, or set gradients far above it to zero.
+
+    One sequence in a batch can have a gradient a billion times the usual one. Clipped to a fixed norm, it would decide
+    the direction of the step. Everything stays on the device, so a graph can hold it.
+
+    Args:
+        gradients: All gradients, changed in place.
+        config: `clip_median` is the multiple; `clip_norm` is the limit until RECENT norms are known.
+        norms: The last norms (RECENT,), changed in place.
+        number: The number of the step, from 1.
+
+    Returns:
+        The norm before clipping.
+    """
+    assert config.clip_median is not None
+    known = number > RECENT
+    first = torch.inf if config.clip_norm is None else config.clip_norm
+    limit = torch.where(known, config.clip_median * norms.sort().values[RECENT // 2], first)
+    norm = clip_gradients(gradients, limit)
+    torch._foreach_mul_(gradients, (~known | (norm <= 2 * limit)).float())
+    places = torch.arange(RECENT, device=norms.device)
+    norms.copy_(torch.where(places == (number - 1) % RECENT, norm, norms))
     return norm

@@ -38,6 +38,8 @@ class TrainingConfig:
     beta2: float = 0.99  # AdamW; beta1 is 0.9
     sum_steps: bool = False  # multiply the mean loss by `steps`, as bilm-tf does
     clip_norm: float | None = 10.0  # maximum total norm of the gradients
+    # From step 200 on: maximum norm as a multiple of the median of the last 200. Above twice that, a step is left out.
+    clip_median: float | None = None
     dropout: float = 0.1  # on the input of each LSTM layer and on the output of the last
     precision: Literal["float32", "bf16"] = "float32"  # bf16 uses autocast
     epochs: float | None = None  # budget: passes over the training text
@@ -56,6 +58,8 @@ class TrainingConfig:
         for name in ("batch", "steps", "samples", "lr", "validate_every", "checkpoint_every", "report_every"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"training.{name}: {getattr(self, name)} must be positive")
+        if self.clip_median is not None and self.clip_median < 1:
+            raise ConfigError(f"training.clip_median: {self.clip_median} must be at least 1, or none")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"training.dropout: {self.dropout} must be at least 0 and below 1")
 

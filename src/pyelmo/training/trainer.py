@@ -18,7 +18,7 @@ from pyelmo.kernels.gpu.softmax import draw_negatives, sampled_nll, touched
 from pyelmo.model.bilm import BiLM
 from pyelmo.model.lstm import State
 from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
-from pyelmo.training.optim import Optimiser, RowGradient, clip_gradients
+from pyelmo.training.optim import Optimiser, RowGradient, clip_by_median, clip_gradients
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
 
@@ -208,7 +208,10 @@ class Trainer:
         dense = [p.grad for n, p in self.optimiser.parameters.items() if p.grad is not None and n not in rows]
         gradients = [*dense, *(row.gradient for row in rows.values())]
         self.processes.add([*gradients, means])
-        norm = clip_gradients(gradients, self.config.clip_norm)
+        if self.config.clip_median is None:
+            norm = clip_gradients(gradients, self.config.clip_norm)
+        else:
+            norm = clip_by_median(gradients, self.config, self.optimiser.state["norms"], rates[0])
         self.norm.copy_(norm)
         finite = torch.isfinite(norm) & torch.isfinite(means).all()
         self.bad_step.copy_(torch.where(finite | (self.bad_step > 0), self.bad_step, rates[0].long()))
