@@ -124,12 +124,12 @@ def plan_jobs(seeds: Sequence[SeedRun], settings: JobSettings) -> list[Job]:
 
 def _stamp(run: PlannedRun, key: str, data: Path) -> str:
     """Return a hash of what is embedded. It changes with the size or the time of a data file."""
-    paths = [path for name in run.data for path in find_task(run.task).data_files(data / name, _located(run, data))]
+    paths = [path for name in run.data for path in find_task(run.task).data_files(data / name, located_data(run, data))]
     state = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     return hashlib.sha256(f"{key} {state}".encode()).hexdigest()[:12]
 
 
-def _located(run: PlannedRun, data: Path) -> Any:
+def located_data(run: PlannedRun, data: Path) -> Any:
     """Return the data settings with the path of the document folder as this process sees it."""
     settings: Any = run.recipe.data
     folder = getattr(settings, "folder", None)

@@ -12,6 +12,7 @@ from pyelmo import kernels
 from pyelmo.recipes import read_settings
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.task import find_task
+from pyelmo.tasks.harness.training_loop import _StepQueue
 from pyelmo.tasks.inputs.representation import EncoderShape
 
 QUESTION = {"question": "Who ran?", "answers": [{"text": "Ann"}]}
@@ -46,3 +47,27 @@ def test_a_step_of_training_waits_for_nothing(name, tmp_path, monkeypatch):
     model.layer_source = lambda texts: torch.zeros(3, len(texts), max(map(len, texts)), 8, device="meta")
     model.train().loss(examples).backward()
     assert all(parameter.grad is not None for parameter in model.network.parameters())
+
+
+def test_a_shared_gpu_has_one_step_queued_while_the_host_prepares_the_next(monkeypatch):
+    calls: list[str] = []
+
+    class Event:
+        def __init__(self, *, blocking: bool) -> None:
+            assert blocking  # else the wait would use a CPU core
+            self.number = len(calls)
+
+        def record(self) -> None:
+            calls.append(f"step {self.number} queued")
+            self.number = len(calls)
+
+        def synchronize(self) -> None:
+            calls.append(f"waited for call {self.number}")
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    queue = _StepQueue(2)
+    for _ in range(3):
+        queue.add_step()
+    waits = [call.split()[-1] for call in calls if call.startswith("waited")]
+    queued = [str(number) for number, call in enumerate(calls, 1) if call.endswith("queued")]
+    assert waits == queued[:-1]  # each step waits for the one before, and nothing waits for the last

@@ -12,7 +12,7 @@ from support import file_size_limit
 from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
 from pyelmo.errors import InputError, OutputError
 from pyelmo.tasks.inputs.layer_cache import cached_layers
-from pyelmo.tasks.inputs.layer_sources import live_layers
+from pyelmo.tasks.inputs.layer_sources import live_layers, round_array
 
 SENTENCES = [("a", "bc"), ("def",), ("a", "bc"), ("x", "y", "z")]
 
@@ -53,6 +53,32 @@ def test_another_encoder_precision_or_sentence_is_another_entry(tmp_path):
     assert open_cache(tmp_path, seen, settings={"precision": "float32"})(SENTENCES).dtype == torch.float32
     cached_layers(counting(seen), SENTENCES[:1], tmp_path / "cache", language="en", precision="float16")
     assert (len(seen), len(list((tmp_path / "cache").iterdir()))) == (10, 4)
+
+
+def test_folds_that_divide_the_same_sentences_share_an_entry(tmp_path):
+    seen: list[list[str]] = []
+    first = open_cache(tmp_path, seen)
+    settings = {"language": "en", "precision": "float16"}
+    second = cached_layers(counting(seen), SENTENCES[::-1], tmp_path / "cache", **settings)
+    assert (len(seen), torch.equal(first(SENTENCES), second(SENTENCES))) == (3, True)
+
+
+@pytest.mark.parametrize("precision", ["float16", "float32"])
+def test_rounding_gives_the_bits_of_numpy_in_the_order_of_the_file(precision):
+    values = np.random.default_rng(0).normal(0, 100, (3, 5, 7)).astype(np.float32)
+    values[0, 0, :3] = 1e-8, -65519.99, 0.0
+    values.setflags(write=False)
+    rounded = round_array(values, precision)
+    assert rounded.flags.c_contiguous
+    assert rounded.tobytes() == values.astype(precision).swapaxes(0, 1).tobytes()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65520.0])
+def test_a_value_that_is_not_finite_after_rounding_is_an_error(value):
+    values = np.zeros((2, 3, 4), np.float32)
+    values[1, 2, 3] = value
+    with pytest.raises(InputError, match="float16 cannot hold"):
+        round_array(values, "float16")
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "header"])

@@ -12,6 +12,7 @@ import json
 import math
 import re
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from pyelmo.training.trainer import SEED_RANK, SEED_STEP
 
 CHECKPOINT = "checkpoint.safetensors"
 READ_AFTER = 16  # steps whose losses are read together, because reading a loss waits for the GPU
+AHEAD = 2  # steps that a process queues on a GPU that it shares
 MAX_HALVINGS = 5  # of the learning rate
 
 
@@ -72,12 +74,13 @@ def train_model(
 ) -> TrainingPosition:
     """Train a model from its last checkpoint, and save the model of the best epoch in `folder`/model.
 
-    With `shared_gpu` the loss is read after every step. A process that queues many steps on a GPU that other processes
-    use as well would otherwise keep a CPU core busy while it waits.
+    With `shared_gpu` at most two steps are queued: the host prepares a step while the GPU computes the one before. A
+    process that queues many steps on a GPU that other processes use as well would keep a CPU core busy while it waits.
     """
     settings = model.recipe.training
     optimiser, average = _optimiser(model, settings), WeightAverage(model, settings.average)
-    training = _Training(model, optimiser, average, seed, folder, report, progress)
+    queue = _StepQueue(AHEAD) if shared_gpu and model.device.type == "cuda" else None
+    training = _Training(model, optimiser, average, seed, folder, report, progress, queue)
     position = TrainingPosition()
     if (folder / CHECKPOINT).is_file():
         position = _restore(folder / CHECKPOINT, model, optimiser, average)
@@ -85,7 +88,7 @@ def train_model(
     began = time.monotonic() - position.seconds
     while not _finished(position, settings):
         _set_learning_rate(optimiser, position, settings)
-        mean_loss = training.train_epoch(train, position, began, read_after=1 if shared_gpu else READ_AFTER)
+        mean_loss = training.train_epoch(train, position, began)
         with average.applied():
             training.evaluate_epoch(dev, position, mean_loss, encoder)
         position = replace(position, epoch=position.epoch + 1, batch=0, loss=0.0, seconds=time.monotonic() - began)
@@ -104,10 +107,9 @@ class _Training:
     folder: Path
     report: Report
     progress: bool
+    queue: _StepQueue | None
 
-    def train_epoch(
-        self, train: Sequence[Example], position: TrainingPosition, began: float, *, read_after: int
-    ) -> float:
+    def train_epoch(self, train: Sequence[Example], position: TrainingPosition, began: float) -> float:
         """Train on the remaining batches of an epoch, move `position` forward, and return the mean loss.
 
         After SIGINT or SIGTERM, the checkpoint is saved before the signal has its usual effect.
@@ -126,10 +128,12 @@ class _Training:
                 examples = [train[index] for index in indices]
                 losses.append(_step(model, self.optimiser, examples, self.seed, position.step, settings.clip_norm))
                 self.average.update(position.step)
+                if self.queue is not None:
+                    self.queue.add_step()
                 position.batch, position.step = position.batch + 1, position.step + 1
                 bar.update()
                 save = position.step % settings.checkpoint_every == 0 or request.signal is not None
-                if save or len(losses) == read_after or position.batch == len(batches):
+                if save or len(losses) == READ_AFTER or position.batch == len(batches):
                     _read_losses(losses, position)
                     bar.set_postfix(loss=f"{position.loss / position.batch:.4f}")
                 if save:
@@ -155,6 +159,21 @@ class _Training:
             "epoch", epoch=epoch, step=position.step, loss=mean_loss, lr=self.optimiser.param_groups[0]["lr"],
             dev=score.main, layers=model.representation.layer_weights(),
         )  # fmt: skip
+
+
+class _StepQueue:
+    """The steps that a GPU has not finished; a new one waits, without using a CPU core, until there are few of them."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.ends: deque[torch.cuda.Event] = deque()
+
+    def add_step(self) -> None:
+        """Note that a step has been queued."""
+        self.ends.append(torch.cuda.Event(blocking=True))
+        self.ends[-1].record()
+        if len(self.ends) == self.limit:
+            self.ends.popleft().synchronize()
 
 
 def _finished(position: TrainingPosition, settings: TrainingSettings) -> bool:

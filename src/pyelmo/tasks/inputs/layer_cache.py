@@ -3,16 +3,17 @@
     CACHE/KEY/vectors.npy    (N, L, D) all layers of all words, sentence after sentence
     CACHE/KEY/cache.json     the encoder and the sentences, and the checksum of the array
 
-The key is a hash of the encoder, the distinct sentences and the precision.
+The key is a hash of the encoder, the distinct sentences and the precision. Sentences are sorted, so that the folds of a
+cross-validation, which divide the same sentences, share an entry.
 N words of all sentences, L layers, D encoder vector, B batch, T time steps.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import logging
-import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -26,7 +27,7 @@ from tqdm import tqdm
 
 from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import FormatError, OutputError
-from pyelmo.files import allocate, atomic_path, check_regular, sha256
+from pyelmo.files import allocate, atomic_path, check_regular
 from pyelmo.parsing import read_json
 from pyelmo.tasks.harness.task import Words
 from pyelmo.tasks.inputs.layer_sources import LayerSource, encode_words, round_array
@@ -49,7 +50,7 @@ def cached_layers(
 
     With a GPU the whole array moves to its memory if it needs little of what is free, as other processes may share it.
     """
-    distinct = list(dict.fromkeys(sentences))
+    distinct = sorted(set(sentences))
     ends = list(accumulate(len(words) for words in distinct))
     key = {"encoder": encoder.facts, "split": language, "precision": precision, "sentences": _checksum(distinct)}
     entry = folder / hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
@@ -63,7 +64,7 @@ def cached_layers(
             encode_words(encoder, language, distinct), total=len(distinct), unit=" sentences",
             desc=f"embedding by {encoder.name}", disable=not progress,
         ), ends[-1], precision)  # fmt: skip
-        values = _read(entry, ends[-1])
+        values = _read(entry, ends[-1], verify=False)
         if values is None:
             raise OutputError(f"{entry}: was removed while it was written. Does another program clear the cache?")
     table = torch.from_numpy(values)  # (N, L, D)
@@ -100,8 +101,11 @@ def _checksum(sentences: Sequence[Words]) -> str:
     return digest.hexdigest()
 
 
-def _read(entry: Path, words: int) -> npt.NDArray[Any] | None:
-    """Return the memory-mapped array of an entry, or None if there is no such entry."""
+def _read(entry: Path, words: int, *, verify: bool = True) -> npt.NDArray[Any] | None:
+    """Return the memory-mapped array of an entry, or None if there is no such entry.
+
+    An entry that this process has just written need not be verified.
+    """
     if not entry.is_dir():
         return None
     try:
@@ -112,7 +116,7 @@ def _read(entry: Path, words: int) -> npt.NDArray[Any] | None:
         if not isinstance(values, np.memmap) or values.ndim != 3 or values.dtype not in (np.float16, np.float32):
             raise ValueError("the array is no table of layers")
         mapping: Any = values.base
-        if len(values) != words or hashlib.sha256(mapping).hexdigest() != facts["sha256"]:
+        if len(values) != words or (verify and hashlib.sha256(mapping).hexdigest() != facts["sha256"]):
             raise ValueError("checksum mismatch")
     except Exception as error:  # numpy raises errors of many types for a damaged header
         raise FormatError(f"{entry}: this cache of vectors is damaged ({error})") from error
@@ -131,15 +135,24 @@ def _write(
         ) from error
     with atomic_path(entry) as part:
         part.mkdir()
+        digest = hashlib.sha256()
         # Written by calls, not through a memory map: on a full disk, a map ends the process with a signal.
         with open(part / "vectors.npy", "wb") as file:
             for number, array in enumerate(arrays):
-                values = np.ascontiguousarray(round_array(array, precision))  # (T, L, D)
+                values = round_array(array, precision)  # (T, L, D)
                 if number == 0:
-                    shape = (words, *values.shape[1:])
-                    header = {"descr": values.dtype.str, "fortran_order": False, "shape": shape}
-                    np.lib.format.write_array_header_1_0(file, header)
-                    allocate(file, file.tell() + math.prod(shape) * values.itemsize)
+                    header = _header(values.dtype, (words, *values.shape[1:]))
+                    allocate(file, len(header) + words * values[0].nbytes)
+                    file.write(header)
+                    digest.update(header)
                 file.write(values.data)
-        facts = {**key, "sha256": sha256(part / "vectors.npy")}
+                digest.update(values.data)
+        facts = {**key, "sha256": digest.hexdigest()}
         (part / "cache.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+
+
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the first bytes of a file of numpy with an array of this shape."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    return header.getvalue()
