@@ -3,12 +3,13 @@
 # make check   the checks alone: lint, types, import layers
 # make wheel   the sdist and the wheel in dist/, tried in clean environments without a compiler
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
+# make aarch64     the tests of the C functions on emulated ARM processors (needs gcc-aarch64-linux-gnu and qemu-user)
 # Only Python (3.11 or newer), pip and make are needed; everything goes into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check wheel sanitize clean
+.PHONY: demo test check wheel sanitize aarch64 clean
 
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
@@ -28,7 +29,10 @@ wheel: .venv/installed
 sanitize: .venv/installed
 	PYTHON=$(BIN)/python tests/sanitize.sh
 
-.venv/installed: pyproject.toml setup.py constraints.txt src/pyelmo/kernels/cpu/cpu.c src/pyelmo/kernels/cpu/cpu_isa.h
+aarch64: .venv/installed
+	$(BIN)/python -m pytest -m emulated tests/kernels
+
+.venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/pyelmo/kernels/cpu/*.[ch])
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

@@ -1,5 +1,6 @@
 """Only the compiled part, without which the package installs all the same; the rest is in pyproject.toml."""
 
+import glob
 import sysconfig
 
 from setuptools import Extension, setup
@@ -27,7 +28,7 @@ setup(
         Extension(
             "pyelmo.kernels.cpu._cpu",
             ["src/pyelmo/kernels/cpu/cpu.c"],
-            depends=["src/pyelmo/kernels/cpu/cpu_isa.h"],
+            depends=glob.glob("src/pyelmo/kernels/cpu/*.h"),
             extra_compile_args=FLAGS,
             py_limited_api=ABI3,
             optional=True,

@@ -19,4 +19,4 @@ ${CC:-gcc} -shared -fPIC -g -O1 -fno-omit-frame-pointer -fsanitize=address,undef
 LD_PRELOAD="$(${CC:-gcc} -print-file-name=libasan.so) $(${CC:-gcc} -print-file-name=libubsan.so)" \
 ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 PYTHONPATH="$work/src" OMP_NUM_THREADS=1 PYTHONMALLOC=malloc \
-    "$python" -m pytest -q --capture=sys -p no:cacheprovider "${@:-tests/kernels/test_cpu.py}"
+    "$python" -m pytest -q --capture=sys -p no:cacheprovider -m "not emulated" "${@:-tests/kernels/test_cpu.py}"

@@ -1,4 +1,4 @@
-"""The compiled functions against the plain ones, on every instruction set that this processor has."""
+"""The compiled functions against the plain ones, on every instruction set of this processor and of emulated ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
+from emulated import EMULATED, PROCESSORS
 from support import TOLERANCE, worst
 
 from pyelmo.errors import InputError
@@ -18,28 +19,6 @@ from pyelmo.model.char_cnn import conv_max
 from pyelmo.model.lstm import projected_lstm
 
 FLOAT = TOLERANCE[torch.float32]
-
-
-HERE = [
-    name
-    for number, name in enumerate(compiled_functions.INSTRUCTION_SETS)
-    if compiled_functions.library() and compiled_functions.library().elmo_supported(number)
-]
-
-
-@pytest.fixture(params=HERE or [pytest.param("", marks=pytest.mark.skip(reason="installed without a compiler"))])
-def compiled(request, monkeypatch):
-    """compiled.py on one instruction set."""
-    monkeypatch.setenv("PYELMO_CPU", request.param)
-    forget()
-    yield compiled_functions
-    monkeypatch.undo()
-    forget()
-
-
-def forget():
-    for cached in (compiled_functions.instruction_set, compiled_functions.lanes):
-        cached.cache_clear()
 
 
 def random(*shape, scale=1.0, seed=0):
@@ -304,3 +283,11 @@ def test_symbols_and_rows_beyond_an_array_are_refused_in_c(compiled):
 def test_the_checks_do_not_vanish_with_optimised_python():
     tree = ast.parse(inspect.getsource(compiled_functions))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+
+
+@pytest.mark.parametrize("processor", [pytest.param(name, marks=EMULATED) for name in PROCESSORS])
+def test_an_arm_processor_runs_its_best_instruction_set(emulated, processor):
+    supported = emulated(processor).elmo_supported
+    names = [name for number, name in enumerate(compiled_functions.INSTRUCTION_SETS) if supported(number)]
+    best = list(PROCESSORS.values())
+    assert names == [*best[best.index(PROCESSORS[processor]) :: -1], "base"]

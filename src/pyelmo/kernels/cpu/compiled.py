@@ -26,7 +26,7 @@ from pyelmo.kernels.cpu.quantise import Quantised
 log = logging.getLogger("pyelmo")
 
 NO_MEMORY, INVALID = 1, 2  # as in cpu.c
-INSTRUCTION_SETS = ("avx512", "avx2", "base")
+INSTRUCTION_SETS = ("avx512", "avx2", "i8mm", "dotprod", "neon", "base")  # as in cpu.c, the best first
 
 
 class _Matrix(ctypes.Structure):
@@ -108,6 +108,12 @@ def lanes() -> int:
     return int(_call("elmo_lanes"))
 
 
+@functools.cache
+def group() -> int:
+    """Return how many int8 weights of a row of the matrix lie together."""
+    return 8 if instruction_set() == INSTRUCTION_SETS.index("i8mm") else 4
+
+
 class Matrix:
     """A weight matrix (R, K), packed in panels; the original array is not kept.
 
@@ -130,13 +136,11 @@ class Matrix:
         if isinstance(weights, Quantised):
             self.scales = np.ascontiguousarray(self._panels(weights.scales[:, None])[..., 0])
             self.starts = np.ascontiguousarray(-128 * panels.sum(-1, dtype=np.int32))
-            fours = _padded(panels, 2, 4).reshape(count, width, -1, 4)
-            self.values: np.ndarray = np.ascontiguousarray(fours.swapaxes(1, 2))
+            groups = _padded(panels, 2, group()).reshape(count, width, -1, group())
+            self.values: np.ndarray = np.ascontiguousarray(groups.swapaxes(1, 2))
         else:
             self.values = np.ascontiguousarray(panels.swapaxes(1, 2))
-        self.struct = _Matrix(
-            self.values.ctypes.data, _address(self.scales), _address(self.starts), depth, count * width
-        )
+        self.struct = _Matrix(_address(self.values), _address(self.scales), _address(self.starts), depth, count * width)
 
     def restore(self) -> Float32Array:
         """Return the matrix (R, K) in its original order, as floats."""
@@ -185,7 +189,7 @@ class Lstm:
         self._matrices = input, recurrent, projection  # keeps their memory alive
         self._bias = np.ascontiguousarray(input._panels(bias[:, None])[..., 0])
         self._struct = _Layer(
-            input.struct, recurrent.struct, projection.struct if projection else _Matrix(), self._bias.ctypes.data,
+            input.struct, recurrent.struct, projection.struct if projection else _Matrix(), _address(self._bias),
             len(self._bias) * lanes(), self.size, projection is not None,
             np.inf if cell_clip is None else cell_clip, np.inf if projection_clip is None else projection_clip,
         )  # fmt: skip
@@ -240,7 +244,7 @@ class CharFeatures:
         self._biases = [np.ascontiguousarray(_padded(bias, 0, 4 * lanes())) for bias in biases]
         self._counts = (c_int64 * len(filters))(*map(len, filters))
         self._matrices = (_Matrix * len(filters))(*(bank.struct for bank in self._filters))
-        self._addresses = (c_void_p * len(filters))(*(bias.ctypes.data for bias in self._biases))
+        self._addresses = (c_void_p * len(filters))(*map(_address, self._biases))
         self._tanh = activation == "tanh"
 
     def run(self, chars: npt.NDArray[np.int32]) -> Float32Array:  # (M, C) -> (M, features)

@@ -2,17 +2,22 @@
  *
  * Functions. elmo_linear is a matrix product with a bias, elmo_highway the gate of a highway layer, elmo_char_features the
  * convolutions of the character CNN with their maximum, and elmo_lstm one direction of one LSTM layer over all steps.
- * elmo_supported says whether the processor has an instruction set, elmo_lanes how many floats its registers have. All
- * take the number of the instruction set to run on (0 AVX-512 with VNNI, 1 AVX2, 2 base). The others return 0, NO_MEMORY or, if
- * sizes, symbols or rows do not fit together and memory beyond an array would be read, INVALID. Each is written once, in cpu_isa.h, which is compiled once for each instruction set.
- * Python calls them through ctypes, so that only the C standard library is needed.
+ * elmo_supported says whether the processor has an instruction set, elmo_lanes how many floats its registers have, and
+ * elmo_group how many bytes of a column of int8 weights lie together. All
+ * take the number of the instruction set to run on. The others return 0, NO_MEMORY or, if sizes, symbols or rows do not
+ * fit together and memory beyond an array would be read, INVALID. Python calls them through ctypes, so that only the C
+ * standard library is needed.
+ *
+ * Files. Each function is written once, in cpu_isa.h and the files that it includes, with vectors as GCC and clang
+ * (clang-cl on Windows) have them, and compiled once for each instruction set. cpu_x86.h and cpu_arm.h have the products of
+ * bytes and say what the processor can do.
  *
  * Layout of weights. A matrix is packed in panels of 4 * LANES output columns. The inputs ("depth") are the outer
  * dimension of a panel, so that a product reads a panel from its start to its end:
  *   float   [panel][depth][4 * LANES]
- *   int8    [panel][depth / 4][4 * LANES][4], with a scale and a start value for each column. Inputs are stored as
- *           unsigned bytes, 128 more than their value, because the AVX-512 instruction multiplies unsigned by signed
- *           bytes. The start value is -128 times the sum of the column and undoes this.
+ *   int8    [panel][depth / GROUP][4 * LANES][GROUP], with a scale and a start value for each column. Inputs are signed
+ *           bytes, but on AVX-512, which multiplies unsigned by signed bytes, unsigned ones, 128 (OFFSET) more than their
+ *           value. The start value is -128 times the sum of the column and undoes this.
  * In the matrices of an LSTM, a panel has the four gates (input, forget, candidate, output) of LANES cells. Missing
  * columns of the last panel and missing cells have zero weights.
  *
@@ -57,51 +62,103 @@ enum { DEPTH_AT_ONCE = 512 };
  * have no recurrence, are then computed for several steps together, up to TOKENS_AT_ONCE tokens. */
 enum { FEW_ROWS = 32, TOKENS_AT_ONCE = 128 };
 
+#ifdef _WIN32
+#include <malloc.h>
+static void *allocate(size_t bytes) { return _aligned_malloc(bytes ? bytes : 64, 64); }
+static void release(void *memory) { _aligned_free(memory); }
+#else
 static void *allocate(size_t bytes) {
     void *memory = NULL;
     return posix_memalign(&memory, 64, bytes ? bytes : 64) ? NULL : memory;
 }
+static void release(void *memory) { free(memory); }
+#endif
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* In the order of INSTRUCTION_SETS in compiled.py, the best first. */
+enum { AVX512, AVX2, I8MM, DOTPROD, NEON, BASE };
+
+typedef int32_t Ints_4 __attribute__((vector_size(16)));
+INLINE Ints_4 dot_base(Ints_4 sum, int32_t four, const int8_t *weights) {
+    int8_t x[4];
+    memcpy(x, &four, 4);
+    for (int lane = 0; lane < 4; lane++)
+        for (int k = 0; k < 4; k++) sum[lane] += x[k] * weights[4 * lane + k];
+    return sum;
+}
 #define NAME(x) x##_base
 #define TARGET
 #define LANES 4
 #define ROWS 6
-#define DOT 0
+#define GROUP 4
+#define OFFSET 0
 #include "cpu_isa.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "cpu_x86.h"
 
 #define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET FOR_AVX2
 #define LANES 8
 #define ROWS 3
-#define DOT 1
+#define GROUP 4
+#define OFFSET 0
 #include "cpu_isa.h"
 
 #define NAME(x) x##_avx512
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")))
+#define TARGET FOR_AVX512
 #define LANES 16
 #define ROWS 6
-#define DOT 2
+#define GROUP 4
+#define OFFSET 128
 #include "cpu_isa.h"
 
-static int supported(int isa) {
-    if (isa == 0)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma");
-    if (isa == 1) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return isa == 2;
-}
-#define CHOOSE(name, ...) \
-    return isa == 0 ? name##_avx512(__VA_ARGS__) : isa == 1 ? name##_avx2(__VA_ARGS__) : name##_base(__VA_ARGS__)
+#define CHOOSE(name, ...)                           \
+    switch (isa) {                                  \
+        case AVX512: return name##_avx512(__VA_ARGS__); \
+        case AVX2: return name##_avx2(__VA_ARGS__); \
+        default: return name##_base(__VA_ARGS__);   \
+    }
+
+#elif defined(__aarch64__)
+#include "cpu_arm.h"
+
+#define NAME(x) x##_neon
+#define TARGET
+#define LANES 4
+#define ROWS 6
+#define GROUP 4
+#define OFFSET 0
+#include "cpu_isa.h"
+
+#define NAME(x) x##_dotprod
+#define TARGET FOR_DOTPROD
+#define LANES 4
+#define ROWS 6
+#define GROUP 4
+#define OFFSET 0
+#include "cpu_isa.h"
+
+#define NAME(x) x##_i8mm
+#define TARGET FOR_I8MM
+#define LANES 4
+#define ROWS 6
+#define GROUP 8
+#define OFFSET 0
+#include "cpu_isa.h"
+
+#define CHOOSE(name, ...)                                 \
+    switch (isa) {                                        \
+        case I8MM: return name##_i8mm(__VA_ARGS__);       \
+        case DOTPROD: return name##_dotprod(__VA_ARGS__); \
+        case NEON: return name##_neon(__VA_ARGS__);       \
+        default: return name##_base(__VA_ARGS__);         \
+    }
 
 #else
 
-static int supported(int isa) { return isa == 2; }
+static int supported(int isa) { return isa == BASE; }
 #define CHOOSE(name, ...) return (void)isa, name##_base(__VA_ARGS__)
 
 #endif
@@ -109,6 +166,8 @@ static int supported(int isa) { return isa == 2; }
 EXPORT int elmo_supported(int isa) { return supported(isa); }
 
 EXPORT int elmo_lanes(int isa) { CHOOSE(lanes); }
+
+EXPORT int elmo_group(int isa) { CHOOSE(group); }
 
 EXPORT int elmo_linear(int isa, const Matrix *matrix, const float *bias, const float *inputs, int64_t rows,
                        int64_t columns, float *outputs) {

@@ -1,45 +1,10 @@
 /* The functions of cpu.c, which includes this file once for each instruction set. It defines NAME (adds the suffix of the
- * instruction set), TARGET, LANES (floats in a register), ROWS (input rows of a tile) and DOT (how bytes are multiplied:
- * 0 one by one, 1 with AVX2, 2 with VNNI). */
+ * instruction set), TARGET, LANES (floats in a register), ROWS (input rows of a tile), GROUP (bytes of a column of int8
+ * weights that lie together) and OFFSET (what is added to input bytes; see the layout of weights). With groups of four,
+ * NAME(dot) adds the product of four input bytes and four weights to each lane; with larger ones, NAME(byte_sums) is given,
+ * too. */
 
-typedef float NAME(Floats) __attribute__((vector_size(LANES * 4)));
-typedef float NAME(Loaded) __attribute__((vector_size(LANES * 4), aligned(4)));
-typedef int32_t NAME(Ints) __attribute__((vector_size(LANES * 4)));
-typedef int32_t NAME(LoadedInts) __attribute__((vector_size(LANES * 4), aligned(4)));
-#define F NAME(Floats)
-#define I NAME(Ints)
-#define PANEL (4 * LANES)
-
-INLINE TARGET F NAME(load)(const float *from) { return *(const NAME(Loaded) *)from; }
-INLINE TARGET void NAME(store)(float *to, F value) { *(NAME(Loaded) *)to = value; }
-INLINE TARGET F NAME(select)(I mask, F yes, F no) { return (F)((mask & (I)yes) | (~mask & (I)no)); }
-/* NaN is kept, as in the plain functions: these two return b if b is NaN, so the limit is always a; `larger` returns NaN
- * if a or b is NaN. */
-INLINE TARGET F NAME(minimum)(F a, F b) { return NAME(select)(a < b, a, b); }
-INLINE TARGET F NAME(maximum)(F a, F b) { return NAME(select)(a > b, a, b); }
-INLINE TARGET F NAME(larger)(F a, F b) { return NAME(select)((a > b) | (a != a), a, b); }
-INLINE TARGET F NAME(broadcast)(float value) { return (F){0} + value; }
-
-/* e^x as 2^n times a polynomial of the remainder. With it, sigmoid and tanh have errors of at most 2e-7. */
-INLINE TARGET F NAME(exponential)(F x) {
-    x = NAME(minimum)(NAME(broadcast)(88.0f), NAME(maximum)(NAME(broadcast)(-87.0f), x));
-    const F magic = NAME(broadcast)(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    F shifted = x * 1.44269504f + magic;
-    F whole = shifted - magic;
-    F rest = x - whole * 0.693359375f;
-    rest = rest - whole * -2.12194440e-4f;
-    F sum = rest * (1.0f / 5040) + (1.0f / 720);
-    sum = sum * rest + (1.0f / 120);
-    sum = sum * rest + (1.0f / 24);
-    sum = sum * rest + (1.0f / 6);
-    sum = sum * rest + 0.5f;
-    sum = sum * rest + 1.0f;
-    sum = sum * rest + 1.0f;
-    I power = ((I)shifted - (I)magic + 127) << 23;
-    return sum * (F)power;
-}
-INLINE TARGET F NAME(sigmoid)(F x) { return 1.0f / (1.0f + NAME(exponential)(-x)); }
-INLINE TARGET F NAME(hyperbolic)(F x) { return 1.0f - 2.0f / (1.0f + NAME(exponential)(x + x)); }
+#include "cpu_vectors.h"
 
 /* Add the product of `rows` input rows and one float panel to `sum`. */
 INLINE TARGET void NAME(add_tile)(const int rows, F sum[][4], const float *inputs, int64_t stride,
@@ -86,30 +51,19 @@ INLINE TARGET void NAME(max_tile)(const int rows, const float *inputs, int64_t s
         for (int q = 0; q < 4; q++) best[q] = NAME(larger)(best[q], sum[r][q]);
 }
 
-/* Add the product of four input bytes and four weights to each lane. AVX2 multiplies signed inputs and therefore starts
- * from zero, the others from the start values of the columns. */
-#if DOT == 2
-INLINE TARGET I NAME(start)(const int32_t *starts) { return *(const NAME(LoadedInts) *)starts; }
-INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
-    return (I)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(four), _mm512_loadu_si512(weights));
-}
-#elif DOT == 1
-INLINE TARGET I NAME(start)(const int32_t *starts) { return (void)starts, (I){0}; }
-INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
-    /* |x| times w with the sign of x: the sum of two products of at most 127 * 127 fits into 16 bits. */
-    __m256i x = _mm256_xor_si256(_mm256_set1_epi32(four), _mm256_set1_epi8((char)0x80));
-    __m256i w = _mm256_sign_epi8(_mm256_loadu_si256((const __m256i *)weights), x);
-    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(x), w);
-    return sum + (I)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-}
-#else
-INLINE TARGET I NAME(start)(const int32_t *starts) { return *(const NAME(LoadedInts) *)starts; }
-INLINE TARGET I NAME(dot)(I sum, int32_t four, const int8_t *weights) {
-    uint8_t x[4];
-    memcpy(x, &four, 4);
-    for (int lane = 0; lane < LANES; lane++)
-        for (int k = 0; k < 4; k++) sum[lane] += x[k] * weights[4 * lane + k];
-    return sum;
+#if GROUP == 4
+/* The product of `rows` rows of input bytes and one int8 panel. */
+INLINE TARGET void NAME(byte_sums)(const int rows, I sum[][4], const uint8_t *inputs, int64_t stride,
+                                   const int8_t *weights, int64_t depth) {
+    for (int64_t k = 0; k < depth; k += 4, weights += 4 * PANEL) {
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            int32_t four;
+            memcpy(&four, inputs + r * stride + k, 4);
+#pragma GCC unroll 4
+            for (int q = 0; q < 4; q++) sum[r][q] = NAME(dot)(sum[r][q], four, weights + q * 4 * LANES);
+        }
+    }
 }
 #endif
 
@@ -120,16 +74,8 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-        for (int q = 0; q < 4; q++) sum[r][q] = NAME(start)(starts + q * LANES);
-    for (int64_t k = 0; k < depth; k += 4, weights += 4 * PANEL) {
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            int32_t four;
-            memcpy(&four, inputs + r * stride + k, 4);
-#pragma GCC unroll 4
-            for (int q = 0; q < 4; q++) sum[r][q] = NAME(dot)(sum[r][q], four, weights + q * 4 * LANES);
-        }
-    }
+        for (int q = 0; q < 4; q++) sum[r][q] = OFFSET ? *(const NAME(LoadedInts) *)(starts + q * LANES) : (I){0};
+    NAME(byte_sums)(rows, sum, inputs, stride, weights, depth);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
@@ -176,8 +122,7 @@ typedef struct {
     int64_t stride;
 } NAME(Inputs);
 
-/* Bytes are multiplied in groups of four. */
-INLINE int64_t NAME(padded)(int64_t depth) { return (depth + 3) / 4 * 4; }
+INLINE int64_t NAME(padded)(int64_t depth) { return (depth + GROUP - 1) / GROUP * GROUP; }
 
 /* Add one panel of the product of `rows` input rows to sums (rows, PANEL). */
 TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inputs) inputs, int64_t first, int64_t rows,
@@ -202,7 +147,7 @@ TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inp
     }
 }
 
-/* Quantise each row: x -> 128 + round(x * 127 / max |x|). Rows have `stride` bytes; those beyond `depth` are 128 (zero).
+/* Quantise each row: x -> OFFSET + round(x * 127 / max |x|). Rows have `stride` bytes; those beyond `depth` are OFFSET.
  * A row with NaN or infinity gets the scale NaN, so that its products are NaN; one of values below TINY becomes zero. */
 TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int64_t rows, int64_t depth, uint8_t *bytes,
                                   int64_t stride, float *scales) {
@@ -221,7 +166,7 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
         for (; k < depth; k++) largest = fabsf(row[k]) > largest || row[k] != row[k] ? fabsf(row[k]) : largest;
         if (!(largest < INFINITY)) {
             scales[r] = NAN;
-            memset(to, 128, stride);
+            memset(to, OFFSET, stride);
             continue;
         }
         float inverse = largest >= TINY ? 127.0f / largest : 0.0f;
@@ -232,13 +177,14 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
             shifted += magic;
             int32_t bits;
             memcpy(&bits, &shifted, 4);
-            to[k] = (uint8_t)(bits + 128); /* the low byte of the shifted float is the rounded value */
+            to[k] = (uint8_t)(bits + OFFSET); /* the low byte of the shifted float is the rounded value */
         }
-        for (; k < stride; k++) to[k] = 128;
+        for (; k < stride; k++) to[k] = OFFSET;
     }
 }
 
 TARGET static int NAME(lanes)(void) { return LANES; }
+TARGET static int NAME(group)(void) { return GROUP; }
 
 /* (rows, depth) -> (rows, columns). The last panel may have more columns; they are not written. */
 TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const float *inputs, int64_t rows,
@@ -267,79 +213,8 @@ TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const fl
             }
         }
     }
-    free(sums), free(bytes), free(scales);
+    release(sums), release(bytes), release(scales);
     return failed;
-}
-
-/* features = g * relu(transform) + (1 - g) * features, with g = sigmoid(gate). */
-TARGET static int NAME(highway)(const float *transform, const float *gate, float *features, int64_t count) {
-    int64_t k = 0;
-    for (; k + LANES <= count; k += LANES) {
-        F g = NAME(sigmoid)(NAME(load)(gate + k)), x = NAME(load)(features + k);
-        F t = NAME(maximum)((F){0}, NAME(load)(transform + k));
-        NAME(store)(features + k, g * t + (1.0f - g) * x);
-    }
-    if (k < count) { /* the same operations on the last values, which do not fill a register */
-        float part[3][LANES] = {{0}};
-        int64_t bytes = (count - k) * sizeof(float);
-        memcpy(part[0], gate + k, bytes), memcpy(part[1], features + k, bytes), memcpy(part[2], transform + k, bytes);
-        F g = NAME(sigmoid)(NAME(load)(part[0])), x = NAME(load)(part[1]);
-        F t = NAME(maximum)((F){0}, NAME(load)(part[2]));
-        NAME(store)(part[0], g * t + (1.0f - g) * x);
-        memcpy(features + k, part[0], bytes);
-    }
-    return 0;
-}
-
-/* Symbols (words, length) -> the maximum of each filter after its activation (words, features).
- *
- * All windows inside the padding at the end of a word are equal, so that only one of them is computed. */
-TARGET static int NAME(char_features)(const int32_t *chars, int64_t words, int64_t length, const float *table,
-                                      int64_t size, int64_t banks, const Matrix *filters, const float *const *biases,
-                                      const int64_t *counts, int tanh_activation, float *features,
-                                      int64_t table_rows) {
-    int64_t total = 0;
-    if (words < 0 || length < 1 || size < 1) return INVALID;
-    for (int64_t k = 0; k < words * length; k++)
-        if (chars[k] < 0 || chars[k] >= table_rows) return INVALID;
-    for (int64_t bank = 0; bank < banks; bank++) {
-        int64_t depth = filters[bank].depth;
-        if (depth < size || depth % size || depth / size > length || counts[bank] < 0 ||
-            counts[bank] > filters[bank].columns || filters[bank].scales)
-            return INVALID;
-        total += counts[bank];
-    }
-    float *embedded = allocate(length * size * sizeof(float));
-    if (!embedded) return NO_MEMORY;
-    for (int64_t word = 0; word < words; word++) {
-        const int32_t *symbols = chars + word * length;
-        int64_t end = length - 1;
-        while (end > 0 && symbols[end - 1] == symbols[length - 1]) end--;
-        for (int64_t position = 0; position < length; position++)
-            memcpy(embedded + position * size, table + symbols[position] * size, size * sizeof(float));
-        float *to = features + word * total;
-        for (int64_t bank = 0; bank < banks; bank++) {
-            int64_t depth = filters[bank].depth, positions = length - depth / size + 1;
-            int64_t windows = end + 1 < positions ? end + 1 : positions;
-            for (int64_t panel = 0; panel * PANEL < counts[bank]; panel++) {
-                const float *weights = (const float *)filters[bank].weights + panel * depth * PANEL;
-                F best[4];
-                for (int q = 0; q < 4; q++) best[q] = NAME(broadcast)(-INFINITY);
-                EACH_TILE(windows, NAME(max_tile), embedded + r * size, size, weights, depth, best);
-                float values[PANEL];
-                int64_t wide = counts[bank] - panel * PANEL < PANEL ? counts[bank] - panel * PANEL : PANEL;
-                for (int q = 0; q < 4; q++) {
-                    F value = best[q] + NAME(load)(biases[bank] + panel * PANEL + q * LANES);
-                    value = tanh_activation ? NAME(hyperbolic)(value) : NAME(maximum)((F){0}, value);
-                    NAME(store)(values + q * LANES, value);
-                }
-                memcpy(to + panel * PANEL, values, wide * sizeof(float));
-            }
-            to += counts[bank];
-        }
-    }
-    free(embedded);
-    return 0;
 }
 
 /* From the gates of one panel: the new cell states, and the hidden states before the projection, of `rows` rows. */
@@ -457,11 +332,13 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
         if (few) used += rows;
         inputs += rows * depth, outputs += rows * size;
     }
-    free(cell), free(hidden), free(sums), free(ahead);
-    free(input_bytes), free(input_scales), free(state_bytes), free(state_scales);
-    free(hidden_bytes), free(hidden_scales);
+    release(cell), release(hidden), release(sums), release(ahead);
+    release(input_bytes), release(input_scales), release(state_bytes), release(state_scales);
+    release(hidden_bytes), release(hidden_scales);
     return failed;
 }
+
+#include "cpu_cnn.h"
 
 #undef F
 #undef I
@@ -471,4 +348,5 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
 #undef TARGET
 #undef LANES
 #undef ROWS
-#undef DOT
+#undef GROUP
+#undef OFFSET
