@@ -11,7 +11,7 @@ import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
 from pyelmo.errors import FormatError
 from pyelmo.formats.pretrained import Pretrained
-from pyelmo.kernels.cpu.quantise4 import CODES, GROUP, fits, pack
+from pyelmo.kernels.cpu.quantise4 import CODES, DAMPING, EDGES, GROUP, fits, pack, pack_calibrated
 from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
@@ -58,6 +58,48 @@ def test_rows_of_broken_groups_are_refused():
         pack(np.zeros((8, 40), np.float32))
 
 
+def correlated_moments(size, seed=2):
+    inputs = np.random.default_rng(seed).normal(size=(500, size // 4)) @ np.random.default_rng(seed).normal(
+        size=(size // 4, size)
+    )
+    inputs += np.random.default_rng(seed).normal(size=(500, size))
+    return inputs.T @ inputs / len(inputs)
+
+
+def test_calibrated_rounding_solves_for_the_columns_that_are_left():
+    size = 3 * GROUP
+    weights = np.random.default_rng(0).normal(size=(8, size)).astype(np.float32)
+    moments = correlated_moments(size)
+    packed = pack_calibrated(weights, moments)
+    damped = moments + DAMPING * np.trace(moments) / size * np.eye(size)
+    scales = packed.scales.astype(np.float64).repeat(GROUP, 1)
+    rest, rounded = weights.astype(np.float64), np.zeros(weights.shape)
+    for column in range(size):  # the least squares solution, without a factor that is shared by all columns
+        rounded[:, column] = CODES[np.searchsorted(EDGES, rest[:, column] / scales[:, column])] * scales[:, column]
+        error = rest[:, column] - rounded[:, column]
+        left = slice(column + 1, size)
+        rest[:, left] += np.outer(error, np.linalg.solve(damped[left, left], damped[left, column]))
+    np.testing.assert_allclose(packed.restore(), rounded, atol=1e-6)
+
+
+def test_calibrated_rounding_lowers_the_error_of_products_and_is_deterministic():
+    weights = np.random.default_rng(0).normal(size=(8, 128)).astype(np.float32)
+    moments = correlated_moments(128)
+    calibrated = pack_calibrated(weights, moments)
+    plain, better = (
+        np.einsum("ri,ij,rj", *((change, moments, change)))
+        for change in (packed.restore() - weights for packed in (pack(weights), calibrated))
+    )
+    assert better < 0.5 * plain
+    assert np.array_equal(calibrated.codes, pack_calibrated(weights, moments).codes)
+
+
+def test_without_correlations_calibrated_rounding_is_plain_rounding():
+    weights = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
+    for moments in (np.eye(64), np.zeros((64, 64))):
+        assert np.array_equal(pack_calibrated(weights, moments).restore(), pack(weights).restore())
+
+
 def test_a_file_in_int4_is_smaller_than_one_in_int8(saved):
     four, eight = ((saved / name / "model.safetensors").stat().st_size for name in ("int4", "int8"))
     assert four < 0.75 * eight
@@ -68,7 +110,9 @@ def test_a_model_in_int4_computes_with_the_rounded_weights(saved):
     for name, weight in full.bilm.named_parameters():
         rounded = dict(four.bilm.named_parameters())[name]
         expected = weight.detach().numpy()
-        if fits(expected.shape) and not name.startswith("chars.convolutions."):
+        if name.endswith("bias"):  # those of an LSTM have two axes
+            assert np.array_equal(rounded.detach().numpy(), expected)
+        elif fits(expected.shape) and not name.startswith("chars.convolutions."):
             assert np.array_equal(rounded.detach().numpy(), pack(expected).restore())
     one, other = (model.embed(["in the bank"])[0] for model in (four, full))
     assert np.abs(one - other).max() < 0.2 * np.abs(other).max()

@@ -2,7 +2,8 @@
 
 config.json has the model's config, the spelling of its boundary and unknown tokens and, if known, its language.
 With int8 weights, a matrix is stored as two tensors (see `quantise`): NAME has the int8 values, NAME.scale the scales.
-With int4 weights, likewise (see `quantise4`), if its rows are whole groups: NAME has two weights per byte (uint8).
+With int4 weights, likewise (see `quantise4`), if its rows are whole groups: NAME has two weights per byte (uint8). Its
+biases are float32.
 """
 
 from __future__ import annotations
@@ -157,6 +158,15 @@ def quantised(name: str, weight: StoredWeight) -> StoredWeight:
     return quantise(weight.detach().float().cpu().numpy(), axes=_row_axes(name))
 
 
+def _packable(name: str, weight: Tensor) -> bool:
+    """Return whether an int4 file has this weight in four bits."""
+    return quantise4.fits(tuple(weight.shape)) and not name.startswith("chars.convolutions.") and "bias" not in name
+
+
+def _packed_tensors(name: str, packed: quantise4.Packed) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(packed.codes), name + SCALE: torch.from_numpy(packed.scales)}
+
+
 def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
     if config.chars is None:
         return None
@@ -173,20 +183,34 @@ def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
     return alphabet
 
 
-def write(model: Pretrained, folder: Path, *, precision: StoredPrecision = "float32", force: bool = False) -> None:
-    """Write the folder in one step: a failure leaves the old one or none."""
+def write(
+    model: Pretrained,
+    folder: Path,
+    *,
+    precision: StoredPrecision = "float32",
+    rounded: Mapping[str, quantise4.Packed | Tensor] | None = None,
+    force: bool = False,
+) -> None:
+    """Write the folder in one step: a failure leaves the old one or none.
+
+    `rounded` has weights to write in place of the model's, packed if they are rounded to int4 already.
+    """
     header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
     if model.language is not None:
         header["language"] = model.language
     # named_parameters(), not state_dict(): it has a table shared with the softmax only once.
     tensors: dict[str, Tensor] = {}
-    for name, parameter in model.bilm.named_parameters():
-        packable = quantise4.fits(tuple(parameter.shape)) and not name.startswith("chars.convolutions.")
-        if precision == "int4" and packable:
-            packed = quantise4.pack(parameter.detach().float().cpu().numpy())
-            tensors[name], tensors[name + SCALE] = torch.from_numpy(packed.codes), torch.from_numpy(packed.scales)
+    for name, own in model.bilm.named_parameters():
+        parameter = own if rounded is None else rounded.get(name, own)
+        if isinstance(parameter, quantise4.Packed):
+            tensors |= _packed_tensors(name, parameter)
             continue
-        weight = parameter if precision == "float32" else quantised(name, parameter)
+        if precision == "int4" and _packable(name, parameter):
+            tensors |= _packed_tensors(name, quantise4.pack(parameter.detach().float().cpu().numpy()))
+            continue
+        # The bias of an LSTM has an axis of directions, as a matrix has; an int4 file keeps it as it is.
+        whole = precision == "float32" or (precision == "int4" and name.endswith("bias"))
+        weight = parameter if whole else quantised(name, parameter)
         if isinstance(weight, Quantised):
             tensors[name], tensors[name + SCALE] = torch.from_numpy(weight.values), torch.from_numpy(weight.scales)
         else:

@@ -7,12 +7,16 @@ model on the Hugging Face Hub.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
+
+from torch import Tensor
 
 from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
 from pyelmo.formats import allennlp, bilm_tf, bundled, many_langs, native
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.kernels.cpu.quantise4 import Packed
 from pyelmo.text.vocabulary import Vocabulary
 
 HDF5 = (".hdf5", ".h5")
@@ -42,22 +46,31 @@ def write(
     *,
     format: WritableFormat = "pyelmo",
     precision: native.StoredPrecision = "float32",
+    rounded: Mapping[str, Packed | Tensor] | None = None,
     force: bool = False,
 ) -> None:
-    """Write a model as a folder; if the path ends in .hdf5, as AllenNLP's weights with the options beside them."""
+    """Write a model as a folder; if the path ends in .hdf5, as AllenNLP's weights with the options beside them.
+
+    `rounded` has weights that an int4 file gets in place of the model's (see `pyelmo.training.calibration`).
+    """
     path = Path(path)
-    if precision not in ("float32", "int8", "int4"):
-        raise InputError(f"precision {precision!r} cannot be written; choose float32, int8 or int4")
-    if precision != "float32" and (format != "pyelmo" or path.suffix in HDF5):
-        raise InputError(f"{precision} weights: only pyelmo's own format stores them; choose that format, or float32")
+    check_precision(path, format, precision)
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":
         allennlp.write(model, path, force=force)
     elif format == "pyelmo":
-        native.write(model, path, precision=precision, force=force)
+        native.write(model, path, precision=precision, rounded=rounded, force=force)
     else:
         raise InputError(f"format {format!r} cannot be written; choose pyelmo or allennlp")
+
+
+def check_precision(path: Path, format: WritableFormat, precision: native.StoredPrecision) -> None:
+    """Raise an error if `write` cannot write this precision in this format."""
+    if precision not in ("float32", "int8", "int4"):
+        raise InputError(f"precision {precision!r} cannot be written; choose float32, int8 or int4")
+    if precision != "float32" and (format != "pyelmo" or path.suffix in HDF5):
+        raise InputError(f"{precision} weights: only pyelmo's own format stores them; choose that format, or float32")
 
 
 def _existing(path: Path) -> Path:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.arrays import Float32Array
+from pyelmo.arrays import Float32Array, Float64Array
 
 GROUP = 32
 # Seven quantiles below zero, zero itself, eight above, of a normal distribution; the outermost on each side is 1.
@@ -22,6 +22,7 @@ CODES = np.array(
 EDGES = (CODES[1:] + CODES[:-1]) / 2
 # The outermost code of a group stands for one of these shares of its largest weight.
 SEARCH = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+DAMPING = 0.01  # share of the mean of the diagonal that is added to it, so that the inverse exists
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,66 @@ def fits(shape: tuple[int, ...]) -> bool:
 
 def pack(weights: Float32Array) -> Packed:
     """Round each weight to a code of its group, with the scale that gives the least squared error."""
-    if not fits(weights.shape):
-        raise ValueError(f"a matrix of shape {weights.shape} has no rows of whole groups of {GROUP}")
+    _check(weights.shape)
     groups = weights.reshape(-1, GROUP)
-    largest = np.abs(groups).max(1, keepdims=True)
-    codes = np.zeros(groups.shape, np.uint8)
+    scales = _scales(groups, np.ones(GROUP, np.float32))
+    codes = np.searchsorted(EDGES, groups / scales.astype(np.float32)[:, None]).astype(np.uint8)
+    return _join(codes.reshape(weights.shape), scales)
+
+
+def pack_calibrated(weights: Float32Array, moments: Float64Array) -> Packed:
+    """Round a matrix (R, n) so that its products with inputs like those of `moments` (n, n), E[z z^T], change little.
+
+    The columns are rounded in turn. The error of each one is passed on to the columns that are not yet rounded, by the
+    least squares solution: GPTQ (Frantar et al. 2023), whose steps are the rows of a Cholesky factor U of the inverse,
+    U^T U = (E[z z^T] + damping)^-1. The scale of a group is chosen when its turn comes.
+    """
+    _check(weights.shape)
+    size = weights.shape[-1]
+    damping = max(DAMPING * float(np.trace(moments)) / size, np.finfo(np.float32).tiny)
+    factor = np.linalg.cholesky(np.linalg.inv(moments + damping * np.eye(size))).T  # U, (n, n)
+    costs = (1 / np.diag(factor) ** 2).astype(np.float32)  # of an error of 1 in each column, given those after it
+    steps = (factor / np.diag(factor)[:, None]).astype(np.float32)
+    rest = weights.T.astype(np.float32)  # (n, R): columns of the matrix are contiguous
+    codes = np.empty((size, len(weights)), np.uint8)
+    scales = np.empty((len(weights), size // GROUP), np.float16)
+    for start in range(0, size, GROUP):
+        end = start + GROUP
+        scale = _scales(rest[start:end].T, costs[start:end])
+        wide = scale.astype(np.float32)
+        errors = np.empty((GROUP, len(weights)), np.float32)
+        for column in range(start, end):
+            codes[column] = np.searchsorted(EDGES, rest[column] / wide)
+            error = rest[column] - CODES[codes[column]] * wide
+            rest[column + 1 : end] -= steps[column, column + 1 : end, None] * error
+            errors[column - start] = error
+        rest[end:] -= steps[start:end, end:].T @ errors
+        scales[:, start // GROUP] = scale
+    return _join(np.ascontiguousarray(codes.T), scales)
+
+
+def _check(shape: tuple[int, ...]) -> None:
+    if not fits(shape):
+        raise ValueError(f"a matrix of shape {shape} has no rows of whole groups of {GROUP}")
+
+
+def _scales(groups: Float32Array, costs: Float32Array) -> npt.NDArray[np.float16]:
+    """Return the scale of each group (N, GROUP) with the least sum of squared errors times `costs` (GROUP,)."""
+    largest = np.abs(groups).max(1)
     scales = np.zeros(largest.shape, np.float16)
     least = np.full(largest.shape, np.inf, np.float32)
     for share in SEARCH:
         scale = np.maximum(largest * np.float32(share), np.float32(2**-24)).astype(np.float16)
-        wide = scale.astype(np.float32)
-        tried = np.searchsorted(EDGES, groups / wide).astype(np.uint8)
-        error = np.square(CODES[tried] * wide - groups).sum(1, keepdims=True)
-        better = error < least
-        codes, scales = np.where(better, tried, codes), np.where(better, scale, scales)
-        least = np.minimum(error, least)
+        wide = scale.astype(np.float32)[:, None]
+        rounded = CODES[np.searchsorted(EDGES, groups / wide)] * wide
+        error = (np.square(rounded - groups) * costs).sum(1)
+        scales, least = np.where(error < least, scale, scales), np.minimum(error, least)
+    return scales
+
+
+def _join(codes: npt.NDArray[np.uint8], scales: npt.NDArray[np.float16]) -> Packed:
+    """Put two codes (..., n) into each byte."""
     halves = codes.reshape(-1, 2)
     joined = (halves[:, 0] | halves[:, 1] << 4).astype(np.uint8)
-    return Packed(joined.reshape(*weights.shape[:-1], -1), scales.astype(np.float16).reshape(*weights.shape[:-1], -1))
+    leading = codes.shape[:-1]
+    return Packed(joined.reshape(*leading, -1), scales.reshape(*leading, -1))
