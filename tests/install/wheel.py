@@ -17,6 +17,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -73,9 +74,31 @@ def embed_clean(interpreter: str, package: Path, *arguments: str) -> str:
         binaries = Path(folder) / "bin"
         env = {**os.environ, "PATH": str(binaries), "CC": "false"}
         env.pop("PYTHONPATH", None)
-        run(binaries / "python", "-m", "pip", "install", "--quiet", "--prefer-binary", package, env=env)
+        pip = (binaries / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--prefer-binary")
+        run(*pip, package, env=env)
         run(binaries / "elmo", "--version", env=env)
         return run(binaries / "python", EMBED, *arguments, env=env)
+
+
+def try_wheel(wheel: Path, version: str, expected: str) -> str:
+    """Return a line about the wheel on one Python; end if it fails there."""
+    interpreter = python(version)
+    if interpreter is None:
+        return f"Python {version}: skipped, no python{version} on the PATH or in pyenv"
+    result = embed_clean(interpreter, wheel)
+    if result != expected:
+        sys.exit(f"Python {version}: other vectors than here:\n{result}instead of\n{expected}")
+    return f"Python {version}: the wheel embeds, with the same vectors as here"
+
+
+def try_sdist(sdist: Path) -> str:
+    embed_clean(sys.executable, sdist, "--plain")
+    return f"Python {THIS}: the sdist installs without a compiler and embeds"
+
+
+def versions() -> list[str]:
+    names = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    return [name.split(" :: ")[-1] for name in names if name.startswith("Programming Language :: Python :: 3.")]
 
 
 def main() -> None:
@@ -90,20 +113,11 @@ def main() -> None:
         sys.exit(f"{wheel}: {megabytes:.1f} MB, but at most {MAX_MEGABYTES} MB are allowed: make the models smaller")
 
     expected = run(sys.executable, EMBED, "--torch")
-    names = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
-    for version in (
-        name.split(" :: ")[-1] for name in names if name.startswith("Programming Language :: Python :: 3.")
-    ):
-        interpreter = python(version)
-        if interpreter is None:
-            print(f"Python {version}: skipped, no python{version} on the PATH or in pyenv", flush=True)
-            continue
-        result = embed_clean(interpreter, wheel)
-        if result != expected:
-            sys.exit(f"Python {version}: other vectors than here:\n{result}instead of\n{expected}")
-        print(f"Python {version}: the wheel embeds, with the same vectors as here", flush=True)
-    embed_clean(sys.executable, sdist, "--plain")
-    print(f"Python {THIS}: the sdist embeds without a compiler", flush=True)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(try_sdist, sdist)  # it takes longest
+        for line in pool.map(lambda version: try_wheel(wheel, version, expected), versions()):
+            print(line, flush=True)
+        print(first.result())
 
 
 if __name__ == "__main__":
