@@ -4,12 +4,13 @@
 # make wheel   the sdist and the wheel in dist/, tried in clean environments without a compiler
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
 # make aarch64     the tests of the C functions on emulated ARM processors (needs gcc-aarch64-linux-gnu and qemu-user)
+# make cross       whether the C functions compile for Windows, macOS and Linux on ARM (installs ziglang, 410 MB)
 # Only Python (3.11 or newer), pip and make are needed; everything goes into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check wheel sanitize aarch64 clean
+.PHONY: demo test check wheel sanitize aarch64 cross clean
 
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
@@ -31,6 +32,10 @@ sanitize: .venv/installed
 
 aarch64: .venv/installed
 	$(BIN)/python -m pytest -m emulated tests/kernels
+
+cross: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
+	$(BIN)/python -m pytest tests/kernels/test_cross_compile.py
 
 .venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/pyelmo/kernels/cpu/*.[ch])
 	$(PYTHON) -m venv .venv
