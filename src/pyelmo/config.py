@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import math
 import types
 import typing
@@ -196,6 +197,51 @@ class ModelConfig:
     def layers(self) -> int:
         """The number of output layers: the token layer and one for each LSTM layer."""
         return 1 + self.lstm.layers
+
+
+def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Return the name and the shape of each weight, in the order of `BiLM.named_parameters`."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    if chars := config.chars:
+        shapes["chars.embedding.weight"] = (chars.symbols, chars.dim)
+        for number, (width, count) in enumerate(chars.filters):
+            shapes[f"chars.convolutions.{number}.weight"] = (count, chars.dim, width)
+            shapes[f"chars.convolutions.{number}.bias"] = (count,)
+        for number in range(chars.highways):
+            for part in ("transform", "gate"):
+                shapes[f"chars.highways.{number}.{part}.weight"] = (chars.features, chars.features)
+                shapes[f"chars.highways.{number}.{part}.bias"] = (chars.features,)
+    if config.words:
+        shapes["words.weight"] = (config.words.size, config.words.dim)
+    if config.project:
+        shapes["projection.weight"] = (config.lstm.dim, config.features)
+        shapes["projection.bias"] = (config.lstm.dim,)
+    cells, size = config.lstm.cells, config.lstm.dim
+    for number in range(config.lstm.layers):
+        layer = {"input": (4 * cells, size), "recurrent": (4 * cells, size), "bias": (4 * cells,)}
+        if config.lstm.projection:
+            layer["projection"] = (size, cells)
+        shapes |= {f"lstm.layers.{number}.{name}": (config.directions, *shape) for name, shape in layer.items()}
+    if config.softmax:
+        shapes |= _softmax_shapes(config, config.softmax)
+    return shapes
+
+
+def _softmax_shapes(config: ModelConfig, words: int) -> dict[str, tuple[int, ...]]:
+    size, cuts = config.lstm.dim, config.softmax_cutoffs
+    if not cuts:
+        weight = {} if config.softmax_shares_words else {"softmax.weight": (words, size)}
+        return {**weight, "softmax.bias": (words,)}
+    # The clusters of torch's AdaptiveLogSoftmaxWithLoss; those of rarer words have vectors of a quarter of the size.
+    head = cuts[0] + len(cuts)
+    shapes: dict[str, tuple[int, ...]] = {
+        "softmax.clusters.head.weight": (head, size), "softmax.clusters.head.bias": (head,),
+    }  # fmt: skip
+    for number, (first, end) in enumerate(itertools.pairwise((*cuts, words))):
+        smaller = size // 4 ** (number + 1)
+        shapes[f"softmax.clusters.tail.{number}.0.weight"] = (smaller, size)
+        shapes[f"softmax.clusters.tail.{number}.1.weight"] = (end - first, smaller)
+    return shapes
 
 
 def to_dict(config: Any) -> dict[str, Any]:

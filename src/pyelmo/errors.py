@@ -17,6 +17,8 @@ A message says what is wrong, where, what was found, and what to do. The command
 
 from __future__ import annotations
 
+import importlib
+
 GPU_FULL = 75  # exit status of a command that ran out of GPU memory; it may succeed later
 
 
@@ -71,3 +73,11 @@ class ScriptWarning(UserWarning):
 
 def missing_extra(extra: str, what: str) -> MissingExtraError:
     return MissingExtraError(f"{what} needs an optional dependency. Install it with: pip install 'pyelmo[{extra}]'")
+
+
+def require_torch(what: str) -> None:
+    """Raise an error that says what needs torch, unless it can be imported."""
+    try:
+        importlib.import_module("torch")
+    except ImportError:
+        raise MissingExtraError(f"{what} needs torch. Install it with: pip install 'pyelmo[torch]'") from None

@@ -6,7 +6,7 @@ import pytest
 import torch
 from support import TINY, TOLERANCE, make_embedder, worst
 
-from pyelmo.config import LstmConfig, ModelConfig, WordConfig
+from pyelmo.config import LstmConfig, ModelConfig, WordConfig, weight_shapes
 from pyelmo.errors import InputError
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import Elmo
@@ -162,3 +162,30 @@ def test_an_adaptive_softmax_trains_under_autocast():
         got = softmax.nll(vectors.bfloat16(), targets)
     assert worst(got.detach(), want.detach()) <= TOLERANCE[torch.bfloat16]
     got.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ModelConfig(),
+        ModelConfig(
+            chars=None,
+            words=WordConfig(size=9, dim=8),
+            project=False,
+            lstm=LstmConfig(cells=8, projection=None),
+            bidirectional=False,
+            softmax=9,
+            softmax_shares_words=True,
+        ),
+        ModelConfig(
+            words=WordConfig(size=9, dim=4),
+            lstm=LstmConfig(cells=16, projection=8),
+            softmax=50,
+            softmax_cutoffs=(5, 20),
+        ),
+        ModelConfig(lstm=LstmConfig(cells=16, projection=8), softmax=50),
+    ],
+)
+def test_the_shapes_of_weights_are_those_of_the_modules(config):
+    wanted = [(name, tuple(parameter.shape)) for name, parameter in BiLM(config).named_parameters()]
+    assert list(weight_shapes(config).items()) == wanted

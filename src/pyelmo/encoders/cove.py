@@ -23,8 +23,7 @@ from pyelmo.arrays import Float32Array
 from pyelmo.encoders.base import LoadedEncoder, batches_by_length
 from pyelmo.encoders.static import read_vectors
 from pyelmo.errors import FormatError
-from pyelmo.formats.tensor_file import read_tensors
-from pyelmo.formats.torch_file import load_state_dict
+from pyelmo.formats.torch_file import load_state_dict, read_safetensors
 
 BATCH = 32
 # The published file has the parameter names of nn.LSTM; copies of the whole module add the prefix "rnn.".
@@ -92,4 +91,4 @@ def read_layers(path: Path) -> list[nn.LSTM]:
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
-    return read_tensors(path) if path.suffix == ".safetensors" else load_state_dict(path)
+    return read_safetensors(path) if path.suffix == ".safetensors" else load_state_dict(path)

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from pyelmo.arrays import Float32Array
-from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig, weight_shapes
 from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import atomic_path, check_output, check_replaceable, write_text
 from pyelmo.formats.pretrained import (
@@ -24,8 +22,8 @@ from pyelmo.formats.pretrained import (
     Pretrained,
     Weights,
     build,
-    empty_bilm,
     find_vocabulary,
+    floats,
     mismatch,
 )
 from pyelmo.hdf5 import check_claims, create_hdf5, read_hdf5
@@ -277,8 +275,8 @@ def read_linked(
 
     `fetch` reads one array at a time, so that memory is not doubled.
     """
-    shapes = {name: tuple(parameter.shape) for name, parameter in empty_bilm(config).named_parameters()}
-    tensors: dict[str, Tensor] = {}
+    shapes = weight_shapes(config)
+    arrays: dict[str, Float32Array] = {}
     table = links(config, naming)
     for link in table:
         if link.theirs not in stored:
@@ -289,9 +287,10 @@ def read_linked(
     _check_names(stored, naming, table, where)
     for link in table:
         for name, value in zip(link.ours, link.read(fetch(link.theirs)), strict=True):
-            target = tensors.setdefault(name, torch.empty(shapes[name]))
-            (target if link.direction is None else target[link.direction]).copy_(torch.from_numpy(value))
-    return build(config, tensors, where)
+            if name not in arrays:
+                arrays[name] = np.empty(shapes[name], np.float32)
+            arrays[name][... if link.direction is None else link.direction] = value
+    return build(config, arrays, where)
 
 
 def _check_names(stored: Collection[str], naming: Naming, table: list[Link], where: Path) -> None:
@@ -344,13 +343,17 @@ def write_files(model: Pretrained, weights: Path, options: Path, *, force: bool 
         raise FormatError(f"{LIMIT}: it reads characters and words, and the format knows only one of them")
     if config.words and config.project:
         raise FormatError(f"{LIMIT}: it has a projection of word vectors, and the format has none")
-    state = {name: tensor.detach().cpu().float().numpy() for name, tensor in model.bilm.state_dict().items()}
-    for layer in range(config.lstm.layers):
-        if config.lstm.forget_bias != 1.0:  # AllenNLP and bilm-tf add 1 to the stored bias
-            bias = state[f"lstm.layers.{layer}.bias"] = state[f"lstm.layers.{layer}.bias"].copy()
-            bias[:, config.lstm.cells : 2 * config.lstm.cells] += config.lstm.forget_bias - 1.0
+    stored = model.weights
+
+    def fetch(name: str) -> Float32Array:
+        array = floats(stored[name])
+        if name.endswith(".bias") and name.startswith("lstm.") and config.lstm.forget_bias != 1.0:
+            array = array.copy()  # AllenNLP and bilm-tf add 1 to the stored bias
+            array[:, config.lstm.cells : 2 * config.lstm.cells] += config.lstm.forget_bias - 1.0
+        return array
+
     with atomic_path(weights, force=force) as part, create_hdf5(part) as file:
         for link in links(config, WRITTEN[config.bidirectional]):
-            ours = (state[name] if link.direction is None else state[name][link.direction] for name in link.ours)
+            ours = (fetch(name)[... if link.direction is None else link.direction] for name in link.ours)
             file.write(link.theirs, link.write(*ours))
     write_text(options, json.dumps(write_options(config), indent=1) + "\n")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any
 
-from pyelmo.config import to_dict
-from pyelmo.formats.pretrained import Pretrained, Weights, empty_bilm
+from pyelmo.config import to_dict, weight_shapes
+from pyelmo.formats.pretrained import Pretrained, Weights
 
 
 def describe(model: Pretrained) -> dict[str, Any]:
     """Return format, language, parameters of each module, layers, sizes and vocabulary."""
-    config, counts = model.config, {}
-    for name, child in empty_bilm(config).named_children():
-        counts[name] = sum(parameter.numel() for parameter in child.parameters())
-    if config.softmax_shares_words and config.words:
-        counts["softmax"] -= config.words.size * config.words.dim
+    config, counts = model.config, Counter[str]()
+    for name, shape in weight_shapes(config).items():
+        counts[name.partition(".")[0]] += math.prod(shape)
     vocab = model.lexicon.vocab
     return {
         "source": model.source,

@@ -6,20 +6,22 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pyelmo.arrays import Float32Array
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
-from pyelmo.errors import ConfigError, FormatError, NotFoundError
+from pyelmo.errors import ConfigError, FormatError, NotFoundError, require_torch
 from pyelmo.files import read_regular
 from pyelmo.formats.pretrained import Pretrained, build
-from pyelmo.formats.torch_file import load_state_dict
 from pyelmo.parsing import read_json
 from pyelmo.text.characters import Dictionary
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOKENS, ENCODER, CHARACTERS, WORDS = "token_embedder.pkl", "encoder.pkl", "char.dic", "word.dic"
 MAX_DICTIONARY = 1 << 28  # bytes
@@ -33,7 +35,10 @@ PUBLISHED = {
 
 
 def read(folder: Path) -> Pretrained:
-    """Read a model folder."""
+    """Read a model folder. Its weights are torch's own files, so that torch is needed to read them."""
+    require_torch(f"{folder}: reading ELMoForManyLangs' files")
+    from pyelmo.formats.torch_file import load_state_dict
+
     tokens, encoder = load_state_dict(folder / TOKENS), load_state_dict(folder / ENCODER)
     settings = _settings(folder)
     symbols, words = _dictionary(folder / CHARACTERS), _dictionary(folder / WORDS)
@@ -53,7 +58,7 @@ def read(folder: Path) -> Pretrained:
     ):
         if want is not None and have != want:
             raise FormatError(f"{folder / what}: {have} entries, the weights have {want}. Is it from another model?")
-    weights = build(config, _tensors(folder, config, tokens, encoder), folder)
+    weights = build(config, _arrays(folder, config, tokens, encoder), folder)
     return Pretrained(weights, Lexicon(alphabet, vocab, config.words is not None), "many_langs", str(folder))
 
 
@@ -134,33 +139,34 @@ def _numbered(tensors: Mapping[str, Tensor], pattern: str) -> list[Tensor]:
     return [tensor for _, tensor in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _tensors(
+def _arrays(
     folder: Path, config: ModelConfig, tokens: dict[str, Tensor], encoder: dict[str, Tensor]
-) -> dict[str, Tensor]:
-    """Return the tensors under our names; the two directions of a layer are stacked."""
+) -> dict[str, Float32Array]:
+    """Return the weights under our names; the two directions of a layer are stacked."""
 
-    def take(source: dict[str, Tensor], name: str) -> Tensor:
+    def take(source: dict[str, Tensor], name: str) -> Float32Array:
         if name not in source:
             raise FormatError(f"{folder}: {name!r} is missing from {TOKENS if source is tokens else ENCODER}")
-        return source[name].float()
+        array: Float32Array = source[name].float().numpy()
+        return array
 
-    tensors = {
+    arrays = {
         "projection.weight": take(tokens, "projection.weight"),
         "projection.bias": take(tokens, "projection.bias"),
     }
     if config.words:
-        tensors["words.weight"] = take(tokens, "word_emb_layer.embedding.weight")
+        arrays["words.weight"] = take(tokens, "word_emb_layer.embedding.weight")
     if config.chars:
-        tensors["chars.embedding.weight"] = take(tokens, "char_emb_layer.embedding.weight")
+        arrays["chars.embedding.weight"] = take(tokens, "char_emb_layer.embedding.weight")
         for index in range(len(config.chars.filters)):
             for part in ("weight", "bias"):
-                tensors[f"chars.convolutions.{index}.{part}"] = take(tokens, f"convolutions.{index}.{part}")
+                arrays[f"chars.convolutions.{index}.{part}"] = take(tokens, f"convolutions.{index}.{part}")
         for index in range(config.chars.highways):
             for part in ("weight", "bias"):
-                transform, gate = take(tokens, f"highways._layers.{index}.{part}").chunk(2)
-                tensors[f"chars.highways.{index}.transform.{part}"] = transform
+                transform, gate = np.split(take(tokens, f"highways._layers.{index}.{part}"), 2)
+                arrays[f"chars.highways.{index}.transform.{part}"] = transform
                 # Their gate multiplies the carried input, ours the transformed one: sigmoid(-x) = 1 - sigmoid(x).
-                tensors[f"chars.highways.{index}.gate.{part}"] = -gate
+                arrays[f"chars.highways.{index}.gate.{part}"] = -gate
     names = {
         "input": "input_linearity.weight", "recurrent": "state_linearity.weight",
         "bias": "state_linearity.bias", "projection": "state_projection.weight",
@@ -170,5 +176,5 @@ def _tensors(
             pair = [take(encoder, f"{direction}_layer_{layer}.{theirs}") for direction in ("forward", "backward")]
             if pair[0].shape != pair[1].shape:
                 raise FormatError(f"{folder}: layer {layer}: forward and backward {theirs} differ in shape")
-            tensors[f"lstm.layers.{layer}.{ours}"] = torch.stack(pair)
-    return tensors
+            arrays[f"lstm.layers.{layer}.{ours}"] = np.stack(pair)
+    return arrays

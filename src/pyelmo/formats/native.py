@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig, from_dict, to_dict
 from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path, check_output, check_replaceable
@@ -26,6 +26,7 @@ from pyelmo.formats.pretrained import (
     Weights,
     check_shapes,
     find_vocabulary,
+    floats,
 )
 from pyelmo.formats.tensor_file import TensorFile, write_tensors
 from pyelmo.kernels.cpu import quantise4
@@ -94,26 +95,26 @@ class _WeightFile(Mapping[str, StoredWeight]):
     @property
     def quantised(self) -> bool:
         tensors = self.file.tensors.items()
-        return any(name.startswith("lstm.") and entry.dtype == torch.int8 for name, entry in tensors)
+        return any(name.startswith("lstm.") and entry.dtype == "int8" for name, entry in tensors)
 
     def _is_quantised(self, name: str) -> bool:
-        return name in self.file.tensors and self.file.tensors[name].dtype in (torch.int8, torch.uint8)
+        return name in self.file.tensors and self.file.tensors[name].dtype in ("int8", "uint8")
 
-    def _weight_shape(self, name: str, dtype: torch.dtype, stored: tuple[int, ...]) -> tuple[int, ...]:
+    def _weight_shape(self, name: str, dtype: str, stored: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a weight after checking its dtype and the shape of its scales."""
         path = self.file.path
-        if dtype.is_floating_point:
+        if "float" in dtype:
             return stored
-        if dtype not in (torch.int8, torch.uint8):
+        if dtype not in ("int8", "uint8"):
             raise FormatError(f"{path}: {name!r} is {dtype}, expected float, int8 or int4 weights")
-        four_bits = dtype == torch.uint8
+        four_bits = dtype == "uint8"
         shape = (*stored[:-1], 2 * stored[-1]) if four_bits and stored else stored
         if four_bits:
             packable = quantise4.fits(shape)
-            expected = torch.float16, (*shape[:-1], shape[-1] // quantise4.GROUP) if packable else ()
+            expected = "float16", (*shape[:-1], shape[-1] // quantise4.GROUP) if packable else ()
         else:
             packable = len(shape) >= 2
-            expected = torch.float32, shape[: -_row_axes(name)]
+            expected = "float32", shape[: -_row_axes(name)]
         if not packable:
             raise FormatError(f"{path}: {name!r} is {dtype}, which a weight of shape {shape} cannot be")
         scale = self.file.tensors.get(name + SCALE)
@@ -127,17 +128,17 @@ class _WeightFile(Mapping[str, StoredWeight]):
         return shape
 
     def __getitem__(self, name: str) -> StoredWeight:
-        tensor = self.file.read(name)
-        if tensor.dtype.is_floating_point:
-            return tensor.float()
-        scales = self.file.read(name + SCALE).numpy()
-        if tensor.dtype == torch.uint8:
-            return torch.from_numpy(quantise4.Packed(tensor.numpy(), scales).restore())
-        if bool((tensor == -128).any()):  # beyond the range of `quantise`; AVX2 would negate it to itself
+        array = self.file.read(name)
+        if array.dtype.kind == "f":
+            return array.astype(np.float32, copy=False)
+        scales = self.file.read(name + SCALE)
+        if array.dtype == np.uint8:
+            return quantise4.Packed(array, scales)
+        if (array == -128).any():  # beyond the range of `quantise`; AVX2 would negate it to itself
             raise FormatError(
                 f"{self.file.path}: {name!r} has the int8 value -128, expected -127 to 127. Is it damaged?"
             )
-        return Quantised(tensor.numpy(), scales)
+        return Quantised(array, scales)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
@@ -151,20 +152,27 @@ def _row_axes(name: str) -> int:
     return 2 if name.startswith("chars.convolutions.") else 1
 
 
-def quantised(name: str, weight: StoredWeight) -> StoredWeight:
+def quantised(name: str, weight: StoredWeight) -> Float32Array | Quantised:
     """Return a weight as an int8 file stores it: matrices quantised, biases and the symbol embedding unchanged."""
-    if isinstance(weight, Quantised) or weight.dim() < 2 or name == "chars.embedding.weight":
+    if isinstance(weight, Quantised):
         return weight
-    return quantise(weight.detach().float().cpu().numpy(), axes=_row_axes(name))
+    array = floats(weight)
+    if array.ndim < 2 or name == "chars.embedding.weight":
+        return array
+    return quantise(array, axes=_row_axes(name))
 
 
-def _packable(name: str, weight: Tensor) -> bool:
-    """Return whether an int4 file has this weight in four bits."""
-    return quantise4.fits(tuple(weight.shape)) and not name.startswith("chars.convolutions.") and "bias" not in name
-
-
-def _packed_tensors(name: str, packed: quantise4.Packed) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(packed.codes), name + SCALE: torch.from_numpy(packed.scales)}
+def _round(name: str, weight: StoredWeight, precision: StoredPrecision) -> StoredWeight:
+    """Return a weight as a file of this precision stores it."""
+    if precision == "int8":
+        return quantised(name, weight)
+    array = floats(weight)
+    # The bias of an LSTM has an axis of directions, as a matrix has; an int4 file keeps it as it is.
+    if precision == "float32" or name.endswith("bias"):
+        return array
+    if quantise4.fits(array.shape) and not name.startswith("chars.convolutions."):
+        return quantise4.pack(array)
+    return quantised(name, array)
 
 
 def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
@@ -188,7 +196,7 @@ def write(
     folder: Path,
     *,
     precision: StoredPrecision = "float32",
-    rounded: Mapping[str, quantise4.Packed | Tensor] | None = None,
+    rounded: Mapping[str, StoredWeight] | None = None,
     force: bool = False,
 ) -> None:
     """Write the folder in one step: a failure leaves the old one or none.
@@ -198,23 +206,20 @@ def write(
     header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
     if model.language is not None:
         header["language"] = model.language
-    # named_parameters(), not state_dict(): it has a table shared with the softmax only once.
-    tensors: dict[str, Tensor] = {}
-    for name, own in model.bilm.named_parameters():
-        parameter = own if rounded is None else rounded.get(name, own)
-        if isinstance(parameter, quantise4.Packed):
-            tensors |= _packed_tensors(name, parameter)
-            continue
-        if precision == "int4" and _packable(name, parameter):
-            tensors |= _packed_tensors(name, quantise4.pack(parameter.detach().float().cpu().numpy()))
-            continue
-        # The bias of an LSTM has an axis of directions, as a matrix has; an int4 file keeps it as it is.
-        whole = precision == "float32" or (precision == "int4" and name.endswith("bias"))
-        weight = parameter if whole else quantised(name, parameter)
-        if isinstance(weight, Quantised):
-            tensors[name], tensors[name + SCALE] = torch.from_numpy(weight.values), torch.from_numpy(weight.scales)
+    arrays: dict[str, np.ndarray] = {}
+    weights, rounded = model.weights, rounded or {}
+    for name in weights:
+        given = rounded.get(name)
+        if isinstance(given, quantise4.Packed):
+            small: StoredWeight = given
         else:
-            tensors[name] = weight
+            small = _round(name, weights[name] if given is None else given, precision)
+        if isinstance(small, quantise4.Packed):
+            arrays[name], arrays[name + SCALE] = small.codes, small.scales
+        elif isinstance(small, Quantised):
+            arrays[name], arrays[name + SCALE] = small.values, small.scales
+        else:
+            arrays[name] = small
     check_output(folder, force=force)
     check_replaceable(folder, MODEL_FILES)
     with atomic_path(folder, force=force) as part:
@@ -226,4 +231,4 @@ def write(
             symbols = {"symbols": list(model.lexicon.alphabet.symbols)}
             (part / CHARACTERS).write_text(json.dumps(symbols, ensure_ascii=True), encoding="utf-8")
         (part / CONFIG).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-        write_tensors(part / WEIGHTS, tensors, {"format": "pt"})
+        write_tensors(part / WEIGHTS, arrays, {"format": "pt"})

@@ -11,12 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from torch import Tensor
-
 from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
 from pyelmo.formats import allennlp, bilm_tf, bundled, many_langs, native
-from pyelmo.formats.pretrained import Pretrained
-from pyelmo.kernels.cpu.quantise4 import Packed
+from pyelmo.formats.pretrained import Pretrained, StoredWeight
 from pyelmo.text.vocabulary import Vocabulary
 
 HDF5 = (".hdf5", ".h5")
@@ -46,7 +43,7 @@ def write(
     *,
     format: WritableFormat = "pyelmo",
     precision: native.StoredPrecision = "float32",
-    rounded: Mapping[str, Packed | Tensor] | None = None,
+    rounded: Mapping[str, StoredWeight] | None = None,
     force: bool = False,
 ) -> None:
     """Write a model as a folder; if the path ends in .hdf5, as AllenNLP's weights with the options beside them.

@@ -10,24 +10,25 @@ truncated file ends the process that reads from the mapping. Nothing in the file
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
 from pyelmo.errors import FormatError
 from pyelmo.files import FileVersion, open_regular
 from pyelmo.parsing import parse_json
 
 DTYPES = {
-    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
-    "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32",
+    "I16": "int16", "I8": "int8", "U8": "uint8",
 }  # fmt: skip
 MAX_HEADER = 1 << 24
 
@@ -36,7 +37,7 @@ MAX_HEADER = 1 << 24
 class StoredTensor:
     """The dtype, shape and position of one tensor."""
 
-    dtype: torch.dtype
+    dtype: str
     shape: tuple[int, ...]
     start: int  # in the file
 
@@ -90,34 +91,40 @@ class TensorFile:
             raise self._error(f"{name!r} has {end - start} bytes, its shape {tuple(shape)} needs {_bytes(entry)}")
         return entry
 
-    def read(self, name: str) -> Tensor:
-        """Read one tensor.
+    def read(self, name: str) -> np.ndarray:
+        """Read one tensor; bfloat16, which numpy does not have, becomes float32.
 
         Raises:
             FormatError: The file was changed after its header was read.
         """
-        entry = self.tensors[name]
-        tensor = torch.empty(entry.shape, dtype=entry.dtype)
-        rest = tensor.reshape(-1).view(torch.uint8).numpy().data
+        entry, data = self.tensors[name], self.read_bytes(name)
+        if entry.dtype != "bfloat16":
+            return data.view(entry.dtype).reshape(entry.shape)
+        return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(entry.shape)
+
+    def read_bytes(self, name: str) -> npt.NDArray[np.uint8]:
+        """Read the bytes of one tensor; see `read`."""
+        data = np.empty(_bytes(self.tensors[name]), np.uint8)
+        rest = data.data
         self.version.check()
         with open_regular(self.version.path) as file:
-            file.seek(entry.start)
+            file.seek(self.tensors[name].start)
             while rest and (count := file.readinto(rest)):  # type: ignore[attr-defined]
                 rest = rest[count:]
         self.version.check()
         if rest:
             raise self._error("it ends too early")
-        return tensor
+        return data
 
     def _error(self, reason: str) -> FormatError:
         return FormatError(f"{self.path}: not a complete safetensors file ({reason}). Was the copy cut short?")
 
 
 def _bytes(entry: StoredTensor) -> int:
-    return math.prod(entry.shape) * entry.dtype.itemsize
+    return math.prod(entry.shape) * (2 if entry.dtype == "bfloat16" else np.dtype(entry.dtype).itemsize)
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
     """Read all tensors of a file into memory.
 
     Raises:
@@ -128,15 +135,23 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return {name: file.read(name) for name in file.tensors}
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
     """Write a file with the permissions that other files of this process get; an OSError says what went wrong."""
+    from safetensors.numpy import save_file
+
+    with plain_permissions(path):
+        save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path, metadata)
+
+
+@contextlib.contextmanager
+def plain_permissions(path: Path) -> Iterator[None]:
+    """Let safetensors write a file, which only its owner could read otherwise; its errors become an OSError."""
     from safetensors import SafetensorError
-    from safetensors.torch import save_file
 
     path.touch()
-    mode = path.stat().st_mode  # safetensors makes a file that only its owner may read
+    mode = path.stat().st_mode
     try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path, metadata)
+        yield
     except SafetensorError as error:
         raise OSError(errno.EIO, str(error)) from error
     path.chmod(mode)

@@ -1,8 +1,8 @@
-"""Read torch's own files of named tensors, a pickle with the data beside it, without what else such a file may ask for.
+"""Named torch tensors in files: safetensors, and torch's own files, read without what else they may ask for.
 
-torch reads them with `weights_only`, which runs no code but still builds sparse, quantised and other special tensors
-from whatever the file says. So the names in the pickle are compared with the few that a plain state dict needs before
-torch sees the file.
+A file of torch is a pickle with the data beside it. torch reads it with `weights_only`, which runs no code but still
+builds sparse, quantised and other special tensors from whatever the file says. So the names in the pickle are compared
+with the few that a plain state dict needs before torch sees the file.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pyelmo.errors import FormatError, PyelmoError, UnsafeFileError
 from pyelmo.files import open_regular
+from pyelmo.formats.tensor_file import TensorFile, plain_permissions
 
 MAX_PICKLE = 1 << 26  # bytes of names and shapes
 LEGACY_PICKLES = 4  # magic number, protocol, system, tensors; the data follow
@@ -28,6 +30,27 @@ _ALLOWED = re.compile(
     r"|torch(\.cuda)? (Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)Storage"
 )
 _LOOKUPS = ("STACK_GLOBAL", "INST", "OBJ", "EXT1", "EXT2", "EXT4")  # other ways to name a class, which torch never uses
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Read all tensors of a safetensors file into memory, as `tensor_file.read_tensors` does."""
+    file = TensorFile(path)
+    return {name: _read_tensor(file, name) for name in file.tensors}
+
+
+def _read_tensor(file: TensorFile, name: str) -> Tensor:
+    entry = file.tensors[name]
+    if entry.dtype != "bfloat16":
+        return torch.from_numpy(file.read(name))
+    return torch.from_numpy(file.read_bytes(name).view(np.int16)).view(torch.bfloat16).reshape(entry.shape)
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write tensors of any device, as `tensor_file.write_tensors` does."""
+    from safetensors.torch import save_file
+
+    with plain_permissions(path):
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path, metadata)
 
 
 def load_state_dict(path: Path) -> dict[str, Tensor]:

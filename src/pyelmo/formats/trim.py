@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyelmo.errors import InputError
-from pyelmo.formats.pretrained import Pretrained, empty_bilm
+from pyelmo.formats.pretrained import Pretrained, Weights, floats
 from pyelmo.text.vocabulary import Vocabulary
 
 
@@ -19,13 +19,12 @@ def trim(model: Pretrained, count: int) -> Pretrained:
     special = {vocab.ids[token] for token in (vocab.begin, vocab.end, vocab.unknown)}
     others = [number for number in range(len(vocab)) if number not in special]
     ids = sorted([*special, *others[: count - len(special)]])  # (N,)
-    tensors = {name: parameter.detach() for name, parameter in model.bilm.named_parameters()}
+    weights = dict(model.weights)
     for name in ("softmax.weight", "softmax.bias"):
-        tensors[name] = tensors[name][ids]  # (V, ...) -> (N, ...)
-    bilm = empty_bilm(replace(model.config, softmax=count))
-    bilm.load_state_dict(tensors, assign=True)
+        weights[name] = floats(weights[name])[ids]  # (V, ...) -> (N, ...)
+    small = Weights(replace(model.config, softmax=count), weights, model.source)
     words = replace(vocab, words=tuple(vocab.words[number] for number in ids))
-    return replace(model, model=bilm.eval(), lexicon=replace(model.lexicon, vocab=words))
+    return replace(model, model=small, lexicon=replace(model.lexicon, vocab=words))
 
 
 def _trimmable(model: Pretrained, count: int) -> Vocabulary:

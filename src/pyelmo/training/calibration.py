@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pyelmo.arrays import Float32Array, Float64Array
 from pyelmo.errors import InputError
-from pyelmo.formats.pretrained import Pretrained
+from pyelmo.formats.pretrained import Pretrained, StoredWeight
 from pyelmo.kernels.cpu.quantise4 import Packed, fits, pack_calibrated
 from pyelmo.model.bilm import BiLM
 from pyelmo.model.lstm import ProjectedLSTM
@@ -54,7 +54,7 @@ class Moments:
         return self.second - np.outer(self.mean, self.mean)
 
 
-def calibrated(model: Pretrained, sentences: Iterable[Sequence[str]]) -> dict[str, Packed | Tensor]:
+def calibrated(model: Pretrained, sentences: Iterable[Sequence[str]]) -> dict[str, StoredWeight]:
     """Return the weights of a model that change when it is rounded to int4 for text like `sentences`.
 
     These are the matrices of the character CNN's highways and projection, of the LSTMs and of the softmax, packed, and
@@ -62,7 +62,7 @@ def calibrated(model: Pretrained, sentences: Iterable[Sequence[str]]) -> dict[st
     """
     moments = collect(model, sentences)
     weights = {name: parameter.detach().float().cpu() for name, parameter in model.bilm.named_parameters()}
-    result: dict[str, Packed | Tensor] = {}
+    result: dict[str, StoredWeight] = {}
     for key, matrices, bias in _products(model.bilm):
         if not all(fits(tuple(weights[name].shape)) for name in matrices):
             continue
@@ -82,7 +82,7 @@ def calibrated(model: Pretrained, sentences: Iterable[Sequence[str]]) -> dict[st
             codes, scales = (np.split(values, parts, -1)[number] for values in (packed.codes, packed.scales))
             result[name] = Packed(np.ascontiguousarray(codes), np.ascontiguousarray(scales))
         if bias is not None and offset is not None:
-            result[bias] = torch.from_numpy(offset)
+            result[bias] = offset
     return result
 
 

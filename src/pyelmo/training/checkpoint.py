@@ -20,7 +20,8 @@ from pyelmo.config import from_dict
 from pyelmo.errors import ConfigError, FormatError
 from pyelmo.files import atomic_path
 from pyelmo.formats.pretrained import check_finite
-from pyelmo.formats.tensor_file import TensorFile, read_tensors, write_tensors
+from pyelmo.formats.tensor_file import TensorFile
+from pyelmo.formats.torch_file import read_safetensors, write_safetensors
 from pyelmo.model.lstm import State
 from pyelmo.parsing import parse_json
 from pyelmo.training.trainer import Trainer
@@ -50,7 +51,7 @@ def save(folder: Path, trainer: Trainer, position: RunPosition) -> None:
         return
     path = folder / f"checkpoint-{position.step:09d}.safetensors"
     with atomic_path(path) as part:
-        write_tensors(part, tensors, {"position": json.dumps(vars(position))})
+        write_safetensors(part, tensors, {"position": json.dumps(vars(position))})
     for older in sorted(folder.glob(PATTERN))[:-1]:
         older.unlink()
 
@@ -73,7 +74,7 @@ def read_position(path: Path) -> RunPosition:
 
 def restore(path: Path, trainer: Trainer, step: int) -> None:
     """Load weights, optimiser state and LSTM state from a checkpoint into `trainer`."""
-    tensors = read_tensors(path)
+    tensors = read_safetensors(path)
     targets: dict[str, Tensor] = {f"model/{name}": p.data for name, p in trainer.bilm.named_parameters()}
     targets |= {f"optimiser/{name}": tensor for name, tensor in trainer.optimiser.state.items()}
     for name, target in targets.items():
@@ -81,7 +82,7 @@ def restore(path: Path, trainer: Trainer, step: int) -> None:
             raise FormatError(
                 f"{path}: {name!r} does not fit the model of this run. Use a new folder, or --force to restart."
             )
-        check_finite(tensors[name], path, name)
+        check_finite(tensors[name].float().numpy(), path, name)
         target.copy_(tensors[name])
     trainer.optimiser.steps = step
     if {"state/hidden", "state/cell"} & tensors.keys():
@@ -96,7 +97,7 @@ def _check_state(path: Path, tensors: dict[str, Tensor], trainer: Trainer) -> No
         shape = (lstm.layers, trainer.bilm.config.directions, trainer.config.batch, size)
         if tensor is None or tuple(tensor.shape) != shape or not tensor.is_floating_point():
             raise FormatError(f"{path}: the LSTM state does not fit the model of this run. Delete it to start again.")
-        check_finite(tensor, path, f"state/{name}")
+        check_finite(tensor.float().numpy(), path, f"state/{name}")
 
 
 def _own_rows(tensor: Tensor, trainer: Trainer) -> Tensor:

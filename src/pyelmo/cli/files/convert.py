@@ -68,7 +68,6 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.files import check_output
     from pyelmo.formats import resolve
     from pyelmo.formats.trim import trim
-    from pyelmo.training.calibration import calibrated
 
     if args.calibrate is not None and args.precision != "int4":
         raise InputError(
@@ -84,6 +83,8 @@ def run(args: argparse.Namespace) -> None:
         model = replace(model, language=args.language)
     rounded = None
     if args.calibrate is not None:
+        from pyelmo.training.calibration import calibrated
+
         rounded = calibrated(model, sentences(args, model.language or "general"))
     resolve.write(model, args.target, format=args.to, precision=args.precision, rounded=rounded, force=args.force)
     say(f"{args.target}: written from {model.source} ({model.format})")

@@ -6,16 +6,17 @@ A `CpuEngine` packs the weights. If the model has no modules yet, the packed wei
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
+from pyelmo.arrays import Float32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.embed.engines.cpu import CpuEngine
 from pyelmo.embed.engines.torch import TorchEngine
 from pyelmo.errors import InputError
 from pyelmo.formats.native import quantised
-from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights
+from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights, floats
 from pyelmo.kernels.cpu import compiled
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.model.bilm import BiLM
@@ -30,16 +31,11 @@ def build_engine(pretrained: Pretrained, device: torch.device, precision: Precis
         return TorchEngine(pretrained.bilm.to(device), device, precision)
     if precision == "int8":
         compiled.warn_about_int8()
-    model = pretrained.model
-    parameters = dict(model.named_parameters()) if isinstance(model, BiLM) else {}
+    model, weights = pretrained.model, pretrained.weights
 
-    def fetch(name: str) -> Any:
-        weight: StoredWeight = model.take(name) if isinstance(model, Weights) else parameters[name]
-        if precision == "int8":
-            weight = quantised(name, weight)
-        if isinstance(weight, Quantised):
-            return weight if precision == "int8" else weight.restore()
-        return weight.detach().float().cpu().numpy()
+    def fetch(name: str) -> Float32Array | Quantised:
+        weight = model.take(name) if isinstance(model, Weights) else weights[name]
+        return quantised(name, weight) if precision == "int8" else floats(weight)
 
     engine = CpuEngine(pretrained.config, fetch, threads=threads)
     if isinstance(model, Weights):
@@ -61,8 +57,7 @@ class _PackedWeights(Mapping[str, StoredWeight]):
     def __getitem__(self, name: str) -> StoredWeight:
         if name in self._rest:
             return self._stored[name]
-        weight = self._engine.weight(name)
-        return weight if isinstance(weight, Quantised) else torch.from_numpy(weight)
+        return self._engine.weight(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._rest, *self._engine.names])

@@ -18,7 +18,7 @@ from torch import Tensor
 from pyelmo.arrays import Int32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.files import atomic_path
-from pyelmo.formats.tensor_file import read_tensors, write_tensors
+from pyelmo.formats.torch_file import read_safetensors, write_safetensors
 from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import WordNumbers
@@ -103,11 +103,11 @@ class WordTable:
             words = np.frombuffer(json.dumps(list(self._numbers)).encode("ascii"), np.uint8)
             vectors = torch.empty(0) if self._vectors is None else torch.as_tensor(self._vectors[: len(self)])
         with atomic_path(path) as part:
-            write_tensors(part, {"words": torch.from_numpy(words.copy()), "values": vectors})
+            write_safetensors(part, {"words": torch.from_numpy(words.copy()), "values": vectors})
 
     def load(self, path: str | Path) -> None:
         """Replace the content by the words that a table of the same model saved."""
-        tensors = read_tensors(Path(path))
+        tensors = read_safetensors(Path(path))
         words = json.loads(tensors["words"].numpy().tobytes())
         with self._lock:
             self._clear()

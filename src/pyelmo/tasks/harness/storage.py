@@ -21,8 +21,10 @@ from pyelmo.encoders.registry import identity, open_encoder
 from pyelmo.errors import ConfigError, FormatError, NotFoundError
 from pyelmo.files import atomic_path
 from pyelmo.formats import bundled
-from pyelmo.formats.pretrained import SkipInit, check_finite
-from pyelmo.formats.tensor_file import TensorFile, read_tensors, write_tensors
+from pyelmo.formats.pretrained import check_finite
+from pyelmo.formats.tensor_file import TensorFile
+from pyelmo.formats.torch_file import read_safetensors, write_safetensors
+from pyelmo.model.building import SkipInit
 from pyelmo.parsing import field, read_json
 from pyelmo.tasks.harness.metrics import main_score
 from pyelmo.tasks.harness.model import TaskModel
@@ -49,7 +51,7 @@ def save_model(model: TaskModel, folder: Path, encoder: dict[str, Any] | None) -
         }  # fmt: skip
         (part / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (part / VOCAB).write_text(json.dumps(dict(model.vocabularies), ensure_ascii=False) + "\n", "utf-8")
-        write_tensors(part / WEIGHTS, model.own_state())
+        write_safetensors(part / WEIGHTS, model.own_state())
 
 
 def load_model(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -> TaskModel:
@@ -173,7 +175,7 @@ def read_weights(model: TaskModel, path: Path) -> None:
     """Copy saved weights into a model, after checking the name and the shape of each."""
     if not path.is_file():
         raise NotFoundError(f"{path}: not found. Is this the folder of a trained task model?")
-    tensors = read_tensors(path)
+    tensors = read_safetensors(path)
     own = model.own_state()
     for name, tensor in own.items():
         if name not in tensors or tensors[name].shape != tensor.shape:
@@ -181,7 +183,7 @@ def read_weights(model: TaskModel, path: Path) -> None:
             raise FormatError(
                 f"{path}: the tensor {name!r} is {shape}, expected {tuple(tensor.shape)}. Is it from another model?"
             )
-        check_finite(tensors[name], path, name)
+        check_finite(tensors[name].float().numpy(), path, name)
         tensor.copy_(tensors[name])
     for name in tensors:
         if name not in own:

@@ -25,7 +25,8 @@ from tqdm import tqdm
 from pyelmo.config import from_dict
 from pyelmo.errors import ConfigError, DivergedError, FormatError
 from pyelmo.files import atomic_path
-from pyelmo.formats.tensor_file import TensorFile, write_tensors
+from pyelmo.formats.tensor_file import TensorFile
+from pyelmo.formats.torch_file import read_safetensors, write_safetensors
 from pyelmo.parallel import stop_requests
 from pyelmo.parsing import parse_json
 from pyelmo.tasks.harness.batching import epoch_batches
@@ -262,7 +263,7 @@ def _save(
         tensors |= {f"optimiser/{number}/{name}": tensor for name, tensor in state.items()}
     tensors |= {f"average/{name}": tensor for name, tensor in average.means.items()}
     with atomic_path(path) as part:
-        write_tensors(part, tensors, {"position": json.dumps(asdict(position))})
+        write_safetensors(part, tensors, {"position": json.dumps(asdict(position))})
 
 
 def _restore(
@@ -270,9 +271,8 @@ def _restore(
 ) -> TrainingPosition:
     """Restore weights, optimiser state and weight averages, and return the position."""
     try:
-        file = TensorFile(path)
-        tensors = {name: file.read(name) for name in file.tensors}
-        position = from_dict(TrainingPosition, parse_json(file.metadata["position"], path))
+        tensors = read_safetensors(path)
+        position = from_dict(TrainingPosition, parse_json(TensorFile(path).metadata["position"], path))
         state = _optimiser_state(tensors, optimiser)
         for name, target in _trainable(model).items():
             target.copy_(tensors[f"model/{name}"])
