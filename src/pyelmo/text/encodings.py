@@ -135,15 +135,17 @@ class _Transcoded(io.RawIOBase):
         self._ended = not raw
         try:
             text = self._decoder.decode(raw, final=self._ended)
-        except UnicodeDecodeError as error:
-            before = error.object[: error.start].decode(self._encoding, "ignore")
-            line = self._line + before.count("\n")
-            problem = f"byte {error.object[error.start]:#04x} is not {self._encoding} ({error.reason})"
-            raise FormatError(
-                f"{self._name}, line {line}: {problem}. Is this the encoding of the file? Change --encoding."
-            ) from error
-        except UnicodeError as error:  # UTF-16 or UTF-32 without a byte-order mark, or a stateful encoding
-            advice = f"Is this the encoding of the file? Try {self._encoding}-le." if "BOM" in str(error) else ""
-            raise FormatError(f"{self._name}: is not {self._encoding} ({error}). {advice}".strip()) from error
+        except UnicodeError as error:
+            raise FormatError(f"{self._name}{self._describe(error)}") from error
         self._line += text.count("\n")
         return text.encode("utf-8", "replace")
+
+    def _describe(self, error: UnicodeError) -> str:
+        if "BOM" in str(error):  # a UnicodeDecodeError from Python 3.13 on
+            advice = f"Is this the encoding of the file? Try {self._encoding}-le."
+            return f": is not {self._encoding} (no byte-order mark). {advice}"
+        if not isinstance(error, UnicodeDecodeError):  # a stateful encoding
+            return f": is not {self._encoding} ({error})."
+        line = self._line + error.object[: error.start].decode(self._encoding, "ignore").count("\n")
+        problem = f"byte {error.object[error.start]:#04x} is not {self._encoding} ({error.reason})"
+        return f", line {line}: {problem}. Is this the encoding of the file? Change --encoding."
