@@ -80,7 +80,8 @@ def make_run(folder: Path, counts: list[list[list[int]]], *, encoder: str | None
         (folder / f"seed-{seed}").mkdir()
         right, found, gold = np.sum(examples, axis=0).tolist()
         f1 = 200 * right / (found + gold)
-        result = {"seed": seed, "dev": {"f1": f1}, "test": {"f1": f1}, "layers": mixes}
+        score = {"f1": f1, "right": right, "found": found, "gold": gold}
+        result = {"seed": seed, "dev": score, "test": score, "layers": mixes}
         (folder / f"seed-{seed}" / "result.json").write_text(json.dumps(result))
         lines = "".join(json.dumps({"counts": each}) + "\n" for each in examples)
         (folder / f"seed-{seed}" / "answers-test.jsonl").write_text(lines)

@@ -11,7 +11,7 @@ data set lacks a split, it is made here, the same for everyone:
                set has the training pairs of one premise in fifteen
     snli       (from e-SNLI) the training set is SNLI's dev set without one premise in ten, which are the dev set
     squad      the test set is the published dev set, and the dev set is every twentieth article of the training set
-    litbank    fold 0 of the ten
+    litbank    all ten folds
     ontogum    the splits of GUM's splits.md, without Reddit, whose words are not distributed
 
     text       the distinct sentences of some training and dev sets, one per line, to adapt a biLM with
@@ -39,6 +39,7 @@ from pyelmo.text.tokens import split_words
 PARTS = ("train", "dev", "test")
 DOCUMENT = "-DOCSTART- O\n"
 NSMC_DEV = 5_000
+FOLDS = 10  # of LitBank
 COPIED = {
     "wnut": ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
     "ewt": tuple(f"ewt-{part}.gold_conll" for part in PARTS),
@@ -179,9 +180,10 @@ def litbank(published: Published, output: Path) -> str:
     (output / "litbank").mkdir(exist_ok=True)
     for path in published.all("*_brat.conll"):
         shutil.copy(path, output / "litbank")
-    for part in PARTS:
-        shutil.copy(published.one(f"0/{part}.ids"), output / f"litbank-{part}.ids")
-    return "fold 0"
+    for fold in range(FOLDS):
+        for part in PARTS:
+            shutil.copy(published.one(f"{fold}/{part}.ids"), output / f"litbank-{fold}-{part}.ids")
+    return f"{FOLDS} folds"
 
 
 def ontogum(published: Published, output: Path) -> str:

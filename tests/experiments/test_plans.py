@@ -49,6 +49,18 @@ def test_runs_with_the_same_data_encoder_and_reader_share_vectors(tmp_path):
     assert (keys[0] == keys[1] == keys[2], keys[3] != keys[0], keys[4]) == (True, True, None)
 
 
+def test_a_set_with_folds_has_a_run_for_each_that_share_vectors_and_a_row(tmp_path):
+    text = '[[set]]\nname = "n"\ntask = "ner"\nfolds = 2\ndata = ["{fold}/train", "{fold}/dev", "{fold}/test"]\n'
+    sets = read(tmp_path, f'{text}[[set.run]]\nname = "base"\nencoder = "none"\n{RUN}')
+    runs = sets[0].runs
+    assert [run.name for run in runs] == ["n-base-fold0", "n-base-fold1", "n-a-fold0", "n-a-fold1"]
+    assert [run.row_name for run in runs] == ["n-base", "n-base", "n-a", "n-a"]
+    assert runs[3].data == ("1/train", "1/dev", "1/test")
+    assert runs[2].vectors_key == runs[3].vectors_key
+    assert sets[0].row is runs[2]
+    assert [run.name for run in plans.choose(sets, ["n-a"])[0].runs] == ["n-a-fold0", "n-a-fold1"]
+
+
 def test_a_recipe_may_be_a_file_beside_the_plan(tmp_path):
     (tmp_path / "small.toml").write_text("[training]\nbatch = 5\n")
     ((run,),) = (each.runs for each in read(tmp_path, f'{SET}recipe = "small.toml"\n{RUN}'))
@@ -74,6 +86,8 @@ def test_the_row_of_table_1_is_the_first_run_with_an_encoder_or_the_chosen_one(t
         (SET.replace("task", "tsk") + RUN, "set n: tsk: no such setting. Did you mean 'task'"),
         (SET.replace('"ner"', '"nre"') + RUN, "unknown task 'nre'. Choose one of ner, srl"),
         (SET.replace(', "dev", "test"', "") + RUN, "set n: data: give two files or three"),
+        (SET + "folds = 2\n" + RUN, "set n: with folds, the name of each data file must have {fold}"),
+        (SET.replace("train", "{fold}") + RUN, "set n: with folds, the name of each"),
         (SET + RUN + 'layer = "top"\n', "set n, run a: layer: no such setting. Did you mean 'layers'"),
         (SET + RUN + 'layers = "low"\n', "set n, run a: layers: 'low' is none of"),
         (SET + RUN + "penalty = 1\n", "Did you mean 'lambda'"),

@@ -204,3 +204,28 @@ def test_the_table_has_the_numbers_of_its_runs_and_those_of_the_paper(here, tmp_
     assert "names-en: output of ner" in written[3].read_text()
     curve = written[2].read_text()
     assert ("wnut: en" in curve, "no encoder" in curve) == (True, False)  # one point makes no curve
+
+
+def test_folds_are_one_row_scored_together_with_the_seeds_that_all_have(tmp_path):
+    data = "data = ['{fold}/train', '{fold}/dev', '{fold}/test']"
+    text = f"[[set]]\nname = 'n'\ntask = 'ner'\nfolds = 2\nseeds = 2\n{data}\n"
+    runs = "[[set.run]]\nname = 'base'\nencoder = 'none'\n[[set.run]]\nname = 'en'\n"
+    (tmp_path / "plan.toml").write_text(text + runs)
+    sets = plans.read_plan(tmp_path / "plan.toml")
+    right, wrong = [1, 1, 1], [0, 1, 1]
+    out = tmp_path / "out"
+    out.mkdir()
+    make_run(out / "n-base-fold0", [[right] * 5 + [wrong] * 5, [right] * 9 + [wrong]])
+    make_run(out / "n-base-fold1", [[wrong] * 10])
+    make_run(out / "n-en-fold0", [[right] * 10], encoder="en")
+    table1.write(sets, out, resamples=100)
+    facts = json.loads((out / "table1.json").read_text())
+    assert [row["run"] for row in facts["sets"]["n"]] == ["n-base"]  # a fold of the other run is missing
+    make_run(out / "n-en-fold1", [[right] * 5 + [wrong] * 5], encoder="en")
+    table1.write(sets, out, resamples=100)
+    facts = json.loads((out / "table1.json").read_text())
+    base, elmo = facts["sets"]["n"]
+    assert (base["score"], base["dev"], base["seeds"], elmo["score"], elmo["absolute"]) == (25, 25, 1, 75, 50)
+    assert base["data"] == "wnut and 1 other folds"
+    assert facts["table1"][0]["relative"] == pytest.approx(100 * 50 / 75)
+    assert facts["missing"] == ["n-base-fold1 (seed 2)", "n-en-fold0 (seed 2)", "n-en-fold1 (seed 2)"]

@@ -16,6 +16,8 @@
     set = ["training.batch=40"]
 
 A set may have the options of a run, too: they apply to all of its runs. Data files are relative to the folder `--data`.
+With `folds = 10`, each run is ten runs, one for each fold: `{fold}` in the names of data files is its number, from 0.
+Their test sets are scored together.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from pyelmo.recipes import read_settings, recipe_path
 from pyelmo.tasks.harness.settings import TaskRecipe, same_recipe
 from pyelmo.tasks.harness.task import find_task
 
+FOLD = "{fold}"  # in the names of data files
 _NAME = re.compile(r"[\w.+-]+")
 
 
@@ -66,6 +69,7 @@ class RunSetInfo:
     name: str | None = None
     about: str | None = None  # a name of the data for readers
     paper: bool = True  # show the paper's scores for the task beside ours
+    folds: int = 0  # of a cross-validation; 0: none
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,13 @@ class PlannedRun:
     options: RunOptions
     recipe: TaskRecipe
     recipe_source: str | None
+    fold: int | None = None
+    pattern: tuple[str, ...] = ()  # of a fold: the data files with {fold} in their names
+
+    @property
+    def row_name(self) -> str:
+        """The name of the row that shows this run in tables: the folds of a run share one."""
+        return self.name if self.fold is None else self.name.removesuffix(fold_suffix(self.fold))
 
     @property
     def encoder(self) -> str | None:
@@ -85,10 +96,13 @@ class PlannedRun:
 
     @property
     def vectors_key(self) -> str | None:
-        """Equal for runs that use the same vectors of a frozen encoder; None if there is no frozen encoder."""
+        """Equal for runs that use the same vectors of a frozen encoder; None if there is no frozen encoder.
+
+        Folds divide the same texts.
+        """
         if self.encoder is None or self.recipe.elmo.tune:
             return None
-        key = [self.task, self.data, self.encoder, to_dict(self.recipe.data), self.recipe.elmo.precision]
+        key = [self.task, self.pattern or self.data, self.encoder, to_dict(self.recipe.data), self.recipe.elmo.precision]
         return json.dumps(key, sort_keys=True)
 
     def arguments(self, output: Path) -> list[str]:
@@ -117,7 +131,10 @@ class RunSet:
 
     @property
     def row(self) -> PlannedRun | None:
-        """The run that Table 1 compares with the baseline: one with `row = true`, or the first one with an encoder."""
+        """The run that Table 1 compares with the baseline: one with `row = true`, or the first one with an encoder.
+
+        Of the folds of a run it is the first.
+        """
         chosen = [run for run in self.runs[1:] if run.options.row]
         others = [run for run in self.runs[1:] if run.encoder and run.options.fraction == 1]
         return next(iter(chosen + others), None)
@@ -158,6 +175,8 @@ def _read_set(values: dict[str, Any], number: int, folder: Path) -> RunSet:
     info = from_dict(RunSetInfo, {key: value for key, value in values.items() if key in own}, f"{where}: ")
     if not 2 <= len(info.data) <= 3:
         raise ConfigError(f"{where}: data: give two files or three (train, dev, test), got {len(info.data)}")
+    if info.folds < 0 or any((FOLD in name) != (info.folds > 0) for name in info.data):
+        raise ConfigError(f"{where}: with folds, the name of each data file must have {FOLD}, and else none of them")
     find_task(info.task)
     defaults = {key: value for key, value in values.items() if key in shared}
     runs = [
@@ -206,13 +225,25 @@ def _read_runs(
             raise ConfigError(
                 f"{where}: {name!r} cannot be the name of a folder. Use letters, digits, '.', '_', '+' and '-'."
             )
-        runs.append(PlannedRun(name, info.task, info.data, replace(options, fraction=fraction), recipe, recipe_source))
+        options = replace(options, fraction=fraction)
+        run = PlannedRun(name, info.task, info.data, options, recipe, recipe_source)
+        runs += [_fold(run, fold) for fold in range(info.folds)] if info.folds else [run]
     return runs
+
+
+def _fold(run: PlannedRun, fold: int) -> PlannedRun:
+    data = tuple(name.replace(FOLD, str(fold)) for name in run.data)
+    return replace(run, name=run.name + fold_suffix(fold), data=data, fold=fold, pattern=run.data)
+
+
+def fold_suffix(fold: int) -> str:
+    return f"-fold{fold}"
 
 
 def choose(sets: Sequence[RunSet], only: Sequence[str]) -> list[RunSet]:
     """Return the runs with these names and all runs of the sets with these names; everything if `only` is empty."""
-    known = [name for run_set in sets for name in (run_set.name, *(run.name for run in run_set.runs))]
+    names = {run.name: {run_set.name, run.name, run.row_name} for run_set in sets for run in run_set.runs}
+    known = list(dict.fromkeys(name for own in names.values() for name in sorted(own)))
     for name in only:
         if name not in known:
             raise InputError(f"--only {name}: no run and no set of that name. {nearest(name, known)}")
@@ -220,7 +251,7 @@ def choose(sets: Sequence[RunSet], only: Sequence[str]) -> list[RunSet]:
         return list(sets)
     chosen = []
     for run_set in sets:
-        runs = tuple(run for run in run_set.runs if run_set.name in only or run.name in only)
+        runs = tuple(run for run in run_set.runs if not names[run.name].isdisjoint(only))
         chosen += [replace(run_set, runs=runs)] if runs else []
     return chosen
 

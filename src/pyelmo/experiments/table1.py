@@ -25,7 +25,7 @@ from pyelmo.files import write_text
 from pyelmo.tasks.compare import comparison
 from pyelmo.tasks.compare.bootstrap import RESAMPLES
 from pyelmo.tasks.compare.comparison import ComparisonRow, with_deviation
-from pyelmo.tasks.harness.run_folder import RESULT, TaskRun, layers_picture, read_run
+from pyelmo.tasks.harness.run_folder import RESULT, TaskRun, join_folds, layers_picture, read_run
 from pyelmo.tasks.harness.task import find_task
 
 LOGS, NAME = "logs", "table1"
@@ -137,7 +137,10 @@ def located_data(run: PlannedRun, data: Path) -> Any:
 
 
 def read_finished(sets: Sequence[RunSet], output: Path) -> tuple[dict[str, TaskRun], list[str]]:
-    """Return the runs that have results, by name, and descriptions of the seeds that are missing."""
+    """Return the runs that have results, by the name of their row, and descriptions of the seeds that are missing.
+
+    The folds of a run are one run, with the seeds that all of them have.
+    """
     finished: dict[str, TaskRun] = {}
     missing: list[str] = []
     for run in (run for run_set in sets for run in run_set.runs):
@@ -149,7 +152,19 @@ def read_finished(sets: Sequence[RunSet], output: Path) -> tuple[dict[str, TaskR
         except (NotFoundError, FormatError):
             if len(unfinished) < len(seeds):
                 raise
+    for name, names in _folds(sets).items():
+        folds = [finished.pop(fold) for fold in names if fold in finished]
+        if len(folds) == len(names) and (joined := join_folds(folds, output / name)):
+            finished[name] = joined
     return finished, missing
+
+
+def _folds(sets: Sequence[RunSet]) -> dict[str, list[str]]:
+    """Return the names of the folds of each run that has them."""
+    names: dict[str, list[str]] = {}
+    for run in (run for run_set in sets for run in run_set.runs if run.fold is not None):
+        names.setdefault(run.row_name, []).append(run.name)
+    return names
 
 
 def write(sets: Sequence[RunSet], output: Path, *, resamples: int = RESAMPLES) -> list[Path]:
@@ -159,7 +174,8 @@ def write(sets: Sequence[RunSet], output: Path, *, resamples: int = RESAMPLES) -
         raise PyelmoError(f"{output}: no run of the plan has a finished seed, so there is nothing to write")
     table, pages, set_rows, shown, written = [], [], {}, [], []
     for run_set in sets:
-        runs = [finished[run.name] for run in run_set.runs if run.name in finished]
+        names = dict.fromkeys(run.row_name for run in run_set.runs)
+        runs = [finished[name] for name in names if name in finished]
         if not runs:
             continue
         rows = comparison.compare_runs(runs, resamples=resamples)
@@ -171,7 +187,7 @@ def write(sets: Sequence[RunSet], output: Path, *, resamples: int = RESAMPLES) -
             write_text(written[-1], picture)
             page += f"\n![the score by the amount of data]({written[-1].name})\n"
         pages.append(page)
-        shown += [finished[run_set.row.name]] if run_set.row and run_set.row.name in finished else []
+        shown += [finished[run_set.row.row_name]] if run_set.row and run_set.row.row_name in finished else []
     first_page = "# Table 1\n\n" + markdown(table)
     if picture := layers_picture(shown):
         written.append(output / f"{NAME}.svg")
@@ -187,8 +203,8 @@ def write(sets: Sequence[RunSet], output: Path, *, resamples: int = RESAMPLES) -
 def _row(run_set: RunSet, rows: dict[str, ComparisonRow]) -> dict[str, Any]:
     """Return a row of Table 1, with None for results that are missing."""
     task, info = find_task(run_set.info.task), run_set.info
-    baseline = rows.get(run_set.runs[0].name)
-    elmo = rows.get(run_set.row.name) if run_set.row else None
+    baseline = rows.get(run_set.runs[0].row_name)
+    elmo = rows.get(run_set.row.row_name) if run_set.row else None
     compared = elmo if baseline and elmo and elmo.absolute is not None else None
     paper = dict(zip(("baseline", "elmo"), PAPER[task.name], strict=True))
     return {

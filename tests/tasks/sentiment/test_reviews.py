@@ -29,6 +29,12 @@ def test_phrases_are_examples_of_their_own(write):
     ]  # fmt: skip
 
 
+def test_a_phrase_of_several_sentences_is_one_example(write):
+    assert read_sst(write("(3 (2 A) (4 film))\n(1 (2 A) (1 film))\n"), phrases=True) == [
+        Review(["A"], 2), Review(["film"], 4), Review(["A", "film"], 3), Review(["film"], 1), Review(["A", "film"], 1),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

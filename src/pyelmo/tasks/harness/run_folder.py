@@ -9,7 +9,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class TaskRun:
     folder: Path
     facts: dict[str, Any]  # run.json
     results: list[dict[str, Any]]  # result.json of each seed
+    folds: tuple[TaskRun, ...] = ()  # of a cross-validation, with the same seeds
 
     @property
     def part(self) -> str:
@@ -46,10 +47,12 @@ class TaskRun:
         return [main_score(result[part]) for result in self.results]
 
     def counts(self) -> Float64Array:  # (S, N, C)
-        """Return the counts that each example adds to the metric.
+        """Return the counts that each example adds to the metric; those of folds follow each other.
 
         Old runs of tasks with accuracy have a third count, which is not used.
         """
+        if self.folds:
+            return np.concatenate([fold.counts() for fold in self.folds], 1)
         paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
         used = len(find_task(self.facts["task"]).metric.counts)
         counts = [_read_counts(path, used) for path in paths]
@@ -86,6 +89,37 @@ def read_run(folder: str | Path) -> TaskRun:
     if len({frozenset(result["layers"]) for result in results}) > 1:
         raise FormatError(f"{folder}: its seeds have mixes of different names. Are they of one run?")
     return TaskRun(folder, facts, sorted(results, key=lambda result: int(result["seed"])))
+
+
+def join_folds(folds: Sequence[TaskRun], folder: Path) -> TaskRun | None:
+    """Return the folds of a cross-validation as one run, or None if they have no seed in common.
+
+    Its scores are those of all examples together, each predicted by the network of its fold.
+    """
+    seeds = sorted(set.intersection(*({int(result["seed"]) for result in fold.results} for fold in folds)))
+    if not seeds:
+        return None
+    folds = [replace(fold, results=[one for one in fold.results if one["seed"] in seeds]) for fold in folds]
+    data = {
+        part: {"file": f"{facts['file']} and {len(folds) - 1} other folds", "folds": [f.facts["data"] for f in folds]}
+        for part, facts in folds[0].facts["data"].items()
+    }
+    results = [_join_results([fold.results[row] for fold in folds], folds[0]) for row in range(len(seeds))]
+    return TaskRun(folder, {**folds[0].facts, "data": data}, results, tuple(folds))
+
+
+def _join_results(results: Sequence[dict[str, Any]], run: TaskRun) -> dict[str, Any]:
+    """Return the result of a seed over all folds: scores from the sums of their counts, and mean layer weights."""
+    metric = find_task(run.facts["task"]).metric
+    joined: dict[str, Any] = {"seed": results[0]["seed"], "layers": {}}
+    for part in run.facts["data"]:
+        if part != "train":
+            sums = [[field(one[part], name, (int, float), run.folder) for name in metric.counts] for one in results]
+            joined[part] = metric.score(sums).facts()
+    for name in results[0]["layers"]:
+        weights = np.mean([one["layers"][name]["weights"] for one in results], 0)
+        joined["layers"][name] = {"weights": weights.tolist()}
+    return joined
 
 
 def _check_facts(path: Path, facts: dict[str, Any]) -> None:

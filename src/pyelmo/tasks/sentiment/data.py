@@ -41,7 +41,7 @@ def read_sst(path: str | Path, *, binary: bool = False, phrases: bool = False) -
     Args:
         path: The file.
         binary: Return two classes and leave out what is neutral, instead of five classes.
-        phrases: Return every phrase of a sentence, as for training; dev and test sets are whole sentences.
+        phrases: Return every distinct phrase, as for training; dev and test sets are whole sentences.
     """
     reviews: list[Review] = []
     for number, line in numbered_lines(existing(path)):
@@ -51,6 +51,8 @@ def read_sst(path: str | Path, *, binary: bool = False, phrases: bool = False) -
                 reviews.append(review)
             elif review.label != _NEUTRAL:
                 reviews.append(Review(review.words, int(review.label > _NEUTRAL)))
+    if phrases:  # half of them are short ones that many sentences share
+        reviews = list({(tuple(review.words), review.label): review for review in reviews}.values())
     check_published(path, len(reviews), None, "sentences")
     return reviews
 

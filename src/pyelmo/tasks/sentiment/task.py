@@ -29,7 +29,7 @@ class SentimentDataSettings(DataSettings):
 
     format: Literal["auto", "sst", "nsmc", "table"] = "auto"
     binary: bool = False  # SST: two classes, without neutral sentences
-    phrases: bool = False  # SST: train on the phrases of each sentence, too
+    phrases: bool = False  # SST: train on the distinct phrases of the sentences, too
     tokenised: bool = False  # NSMC and tables: the text is already split into words, with spaces between
     column: str | None = None  # tables: the column of the texts (default: text)
     label: str | None = None  # tables: the column of the labels, which may be any (default: label)
