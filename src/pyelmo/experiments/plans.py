@@ -102,7 +102,13 @@ class PlannedRun:
         """
         if self.encoder is None or self.recipe.elmo.tune:
             return None
-        key = [self.task, self.pattern or self.data, self.encoder, to_dict(self.recipe.data), self.recipe.elmo.precision]
+        key = [
+            self.task,
+            self.pattern or self.data,
+            self.encoder,
+            to_dict(self.recipe.data),
+            self.recipe.elmo.precision,
+        ]
         return json.dumps(key, sort_keys=True)
 
     def arguments(self, output: Path) -> list[str]:
