@@ -32,7 +32,7 @@ static int64_t call(int64_t function, int isa, const int64_t *a) {
         case 5:
             return elmo_char_features(isa, AT(0), a[1], a[2], AT(3), a[4], a[5], AT(6), AT(7), AT(8), (int)a[9], AT(10),
                                       a[11]);
-        default: return elmo_lstm(isa, AT(0), AT(1), AT(2), a[3], AT(4), a[5]);
+        default: return elmo_lstm(isa, AT(0), AT(1), AT(2), a[3], AT(4), a[5], AT(6), AT(7));
     }
 }
 

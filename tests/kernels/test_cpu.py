@@ -65,6 +65,21 @@ def test_an_lstm_equals_the_plain_one(compiled, precision, cells, inputs, projec
     assert difference.mean() <= (FLOAT if precision == "float32" else 5e-4)
 
 
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize(("cells", "inputs", "projection", "clips", "sentences", "longest"), LSTMS)
+def test_a_state_carries_an_lstm_on(compiled, precision, cells, inputs, projection, clips, sentences, longest):
+    live = live_rows(np.random.default_rng(1).integers(1, longest + 1, sentences))
+    rows = random(live.sum(), inputs, scale=2.0)
+    for kernels in (compiled, plain_functions):
+        layer, _ = lstm(kernels, precision, cells, inputs, projection, clips)
+        state, parts = layer.zero_state(sentences), []
+        for steps in np.array_split(np.arange(len(live)), 3):
+            first = live[: steps[0] if len(steps) else 0].sum()
+            parts.append(layer.run(rows[first : first + live[steps].sum()], live[steps], state))
+        assert np.array_equal(np.concatenate(parts), layer.run(rows, live))
+        assert len(state.hidden) == len(state.cell) == live[-1]
+
+
 def test_the_plain_lstm_equals_the_model_s():
     sentences, time, cells, inputs, projection, clips = 6, 7, 12, 8, 8, (0.5, 0.4)
     layer, weights = lstm(plain_functions, "float32", cells, inputs, projection, clips)
@@ -78,7 +93,9 @@ def test_the_plain_lstm_equals_the_model_s():
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_a_row_does_not_depend_on_the_others(compiled, precision):
+@pytest.mark.parametrize("kind", ["compiled", "plain"])
+def test_a_row_does_not_depend_on_the_others(compiled, precision, kind):
+    compiled = compiled if kind == "compiled" else plain_functions
     layer, _ = lstm(compiled, precision, 33, 10, 12, (3.0, 3.0))
     matrix, bias = compiled.Matrix(given(random(70, 10), precision)), random(70)
     time = 9

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import InputError
 from pyelmo.kernels.cpu.quantise import Quantised
+from pyelmo.kernels.cpu.state import LstmState
 
 log = logging.getLogger("pyelmo")
 
@@ -194,18 +195,31 @@ class Lstm:
             np.inf if cell_clip is None else cell_clip, np.inf if projection_clip is None else projection_clip,
         )  # fmt: skip
 
-    def run(self, inputs: Float32Array, live: npt.NDArray[np.int64]) -> Float32Array:
+    def zero_state(self, rows: int) -> LstmState:
+        return LstmState(np.zeros((rows, self.size), np.float32), np.zeros((rows, self._struct.cells), np.float32))
+
+    def run(self, inputs: Float32Array, live: npt.NDArray[np.int64], state: LstmState | None = None) -> Float32Array:
         """(M, K) -> (M, P): the rows of all steps, one step after another.
 
-        Step t has the first live[t] rows of step t - 1.
+        Step t has the first live[t] rows of step t - 1. `state` is the one to begin with (default: zero) and becomes
+        the one after the last step.
         """
         _check("live", live, np.int64, (None,))
         _check("inputs", inputs, np.float32, (int(live.sum()), self._struct.input.depth))
+        hidden = cell = None
+        if state is not None:
+            rows = int(live[0]) if len(live) else 0
+            hidden, cell = state.hidden[:rows], state.cell[:rows]
+            _check("hidden state", hidden, np.float32, (rows, self.size))
+            _check("cell state", cell, np.float32, (rows, self._struct.cells))
         outputs = np.empty((len(inputs), self.size), dtype=np.float32)
         _run(
             "elmo_lstm", ctypes.byref(self._struct), _address(inputs), _address(live), c_int64(len(live)),
-            _address(outputs), c_int64(len(inputs)),
+            _address(outputs), c_int64(len(inputs)), _address(hidden), _address(cell),
         )  # fmt: skip
+        if state is not None and len(live):
+            rows = int(live[-1])
+            state.hidden, state.cell = outputs[len(outputs) - rows :], state.cell[:rows]
         return outputs
 
 

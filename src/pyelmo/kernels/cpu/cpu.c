@@ -186,8 +186,8 @@ EXPORT int elmo_char_features(int isa, const int32_t *chars, int64_t words, int6
 }
 
 EXPORT int elmo_lstm(int isa, const Layer *layer, const float *inputs, const int64_t *live, int64_t steps,
-                     float *outputs, int64_t input_count) {
-    CHOOSE(lstm, layer, inputs, live, steps, outputs, input_count);
+                     float *outputs, int64_t input_count, const float *first_state, float *last_cell) {
+    CHOOSE(lstm, layer, inputs, live, steps, outputs, input_count, first_state, last_cell);
 }
 
 /* The file is loaded by ctypes, not imported, but the linker on Windows requires this symbol of an extension. */

@@ -272,8 +272,10 @@ TARGET static int NAME(fits)(const Layer *layer, const int64_t *live, int64_t st
 
 /* One direction of one layer over all steps, from a zero state. Sentences are sorted by falling length: step t has the
  * first live[t] rows of step t - 1. Inputs and outputs have the rows of all steps one after another. */
+/* `first_state` (live[0], size) and `last_cell` (live[0], cells) are NULL for a zero state. The cells are replaced by
+ * those after the last step; the state after it is in the outputs. */
 TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int64_t *live, int64_t steps, float *outputs,
-                             int64_t input_count) {
+                             int64_t input_count, const float *first_state, float *last_cell) {
     if (!NAME(fits)(layer, live, steps, input_count)) return INVALID;
     if (steps == 0) return 0;
     const int64_t cells = layer->cells, size = layer->size, depth = layer->input.depth, panels = cells / LANES;
@@ -283,7 +285,7 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
     const int64_t most_rows = live[0], at_once = most_rows > TOKENS_AT_ONCE ? most_rows : TOKENS_AT_ONCE;
     const int64_t ahead_size = live[steps - 1] > FEW_ROWS ? 0 : TOKENS_AT_ONCE * panels * PANEL;
 
-    float *cell = allocate(most_rows * cells * sizeof(float)), *hidden = allocate(most_rows * cells * sizeof(float));
+    float *cell = last_cell ? last_cell : allocate(most_rows * cells * sizeof(float)), *hidden = allocate(most_rows * cells * sizeof(float));
     float *sums = allocate(most_rows * PANEL * sizeof(float)), *ahead = allocate(ahead_size * sizeof(float));
     uint8_t *input_bytes = NULL, *state_bytes = NULL, *hidden_bytes = NULL;
     float *input_scales = NULL, *state_scales = NULL, *hidden_scales = NULL;
@@ -294,11 +296,13 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
         hidden_bytes = allocate(most_rows * cell_stride), hidden_scales = allocate(most_rows * sizeof(float));
         failed |= !input_bytes || !input_scales || !state_bytes || !state_scales || !hidden_bytes || !hidden_scales;
     }
-    if (!failed) memset(cell, 0, most_rows * cells * sizeof(float));
+    if (!failed && !last_cell) memset(cell, 0, most_rows * cells * sizeof(float));
+    if (!failed && bytes && first_state)
+        NAME(quantise)(first_state, size, most_rows, size, state_bytes, state_stride, state_scales);
 
     /* With few rows, `ahead` has the input's part of the gates of `chunk` tokens, of which `used` are done. */
     int64_t ready = 0, used = 0, chunk = 0;
-    const float *last_outputs = NULL;
+    const float *last_outputs = first_state;
     for (int64_t step = 0; step < steps && !failed; step++) {
         const int64_t rows = live[step];
         const int few = rows <= FEW_ROWS;
@@ -317,7 +321,7 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
         for (int64_t panel = 0; panel < panels; panel++) {
             float *gates = few ? ahead + (panel * chunk + used) * PANEL : sums;
             if (!few) NAME(input_gates)(layer, panel, input_rows, rows, gates);
-            if (step > 0) NAME(add_panel)(&layer->recurrent, panel, state, 0, rows, gates);
+            if (last_outputs) NAME(add_panel)(&layer->recurrent, panel, state, 0, rows, gates);
             NAME(gates)(gates, rows, cell + panel * LANES, hidden + panel * LANES, cells, layer->cell_clip);
         }
         if (layer->projects) {
@@ -332,7 +336,8 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
         if (few) used += rows;
         inputs += rows * depth, outputs += rows * size;
     }
-    release(cell), release(hidden), release(sums), release(ahead);
+    if (!last_cell) release(cell);
+    release(hidden), release(sums), release(ahead);
     release(input_bytes), release(input_scales), release(state_bytes), release(state_scales);
     release(hidden_bytes), release(hidden_scales);
     return failed;

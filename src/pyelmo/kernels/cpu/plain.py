@@ -1,4 +1,4 @@
-"""The plain reference of compiled.py in numpy, with the same names and arguments; int8 without a compiler uses it.
+"""The plain reference of compiled.py in numpy, with the same names and arguments, used where that is not compiled.
 
 R rows of a weight matrix (its outputs), K columns (its inputs), M rows of inputs, C cells, P output of a direction.
 """
@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
 from pyelmo.kernels.cpu.quantise import LEVELS, Quantised
+from pyelmo.kernels.cpu.state import LstmState
 
 TINY = np.float32(1e-36)  # as in cpu.c
+ROWS = 8
 
 
 class Matrix:
@@ -30,7 +32,11 @@ class Matrix:
         A row with NaN or infinity has products NaN in int8.
         """
         if not isinstance(self.weights, Quantised):
-            outputs: Float32Array = inputs @ self.weights.T
+            # A matrix library rounds differently for other numbers of rows. In products of ROWS rows each, the result
+            # of a row does not depend on the others.
+            padded = np.pad(inputs, ((0, -len(inputs) % ROWS), (0, 0)))
+            blocks = padded.reshape(len(padded) // ROWS, ROWS, inputs.shape[1]) @ self.weights.T
+            outputs: Float32Array = blocks.reshape(len(padded), self.shape[0])[: len(inputs)]
             return outputs
         largest = np.abs(inputs).max(-1, keepdims=True, initial=0.0)
         inverse = np.divide(np.float32(LEVELS), largest, out=np.zeros_like(largest), where=largest >= TINY)
@@ -57,14 +63,18 @@ class Lstm:
         self.projection_clip = np.inf if projection_clip is None else projection_clip
         self.size = recurrent.shape[1]
 
-    def run(self, inputs: Float32Array, live: npt.NDArray[np.int64]) -> Float32Array:
+    def zero_state(self, rows: int) -> LstmState:
+        return LstmState(np.zeros((rows, self.size), np.float32), np.zeros((rows, len(self.bias) // 4), np.float32))
+
+    def run(self, inputs: Float32Array, live: npt.NDArray[np.int64], state: LstmState | None = None) -> Float32Array:
         outputs = np.empty((len(inputs), self.size), dtype=np.float32)
-        hidden = np.zeros((live[0] if len(live) else 0, self.size), dtype=np.float32)
-        cell = np.zeros((len(hidden), len(self.bias) // 4), dtype=np.float32)
+        begins = state is None
+        state = state or self.zero_state(live[0] if len(live) else 0)
+        hidden, cell = state.hidden, state.cell
         done = 0
         for rows in live:
             gates = self.bias + self.input.product(inputs[done : done + rows])
-            if done:  # the first step has no state yet
+            if done or not begins:  # a zero state adds nothing
                 gates += self.recurrent.product(hidden[:rows])
             in_gate, forget_gate, candidate, out_gate = np.split(gates, 4, -1)
             cell = _sigmoid(forget_gate) * cell[:rows] + _sigmoid(in_gate) * np.tanh(candidate)
@@ -74,6 +84,7 @@ class Lstm:
                 hidden = self.projection.product(hidden).clip(-self.projection_clip, self.projection_clip)
             outputs[done : done + rows] = hidden
             done += rows
+        state.hidden, state.cell = hidden, cell
         return outputs
 
 
@@ -100,7 +111,8 @@ class CharFeatures:
         maxima = []
         for bank, bias in zip(self._filters, self._biases, strict=True):
             windows = np.lib.stride_tricks.sliding_window_view(embedded, bank.shape[1], 1)[:, ::size]
-            maxima.append((windows @ bank.T).max(1) + bias)
+            # One product for each word, so that its rounding does not depend on the others.
+            maxima.append((np.ascontiguousarray(windows) @ bank.T).max(1) + bias)
         features: Float32Array = self._activation(np.concatenate(maxima, -1)).astype(np.float32)
         return features
 
