@@ -77,10 +77,14 @@ def conllu_forms(path: Path) -> Iterator[str]:
         yield " ".join(cells[1] for cells in rows if len(cells) > 1 and cells[0].isdigit())
 
 
-def squad(path: Path) -> Iterator[str]:
+def paragraphs(path: Path) -> Iterator[str]:
+    for article in json.loads(path.read_text("utf-8"))["data"]:
+        yield from (paragraph["context"] for paragraph in article["paragraphs"])
+
+
+def questions(path: Path) -> Iterator[str]:
     for article in json.loads(path.read_text("utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
-            yield paragraph["context"]
             yield from (question["question"] for question in paragraph["qas"])
 
 
@@ -117,6 +121,11 @@ def senses(path: Path) -> Iterator[str]:
         yield re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", sentence)).replace("&apos;", "'").replace("&amp;", "&").strip()
 
 
+def scws(path: Path) -> Iterator[str]:
+    for row in path.read_text("utf-8", "replace").splitlines():
+        yield from (re.sub(r"</?b>", "", cell) for cell in row.split("\t")[5:7])
+
+
 def klue_names(path: Path) -> Iterator[str]:
     for row in path.read_text("utf-8").splitlines():
         if row.startswith("## "):
@@ -129,8 +138,10 @@ def column_of(number: int) -> Callable[[Path], Iterator[str]]:
 
 # name -> (patterns of the files, reader)
 TESTS: dict[str, tuple[tuple[str, ...], Callable[[Path], Iterator[str]]]] = {
-    "en-squad": (("dev-v1.1*.json",), squad),
-    "en-xquad": (("xquad.en.json",), squad),
+    "en-squad": (("dev-v1.1*.json",), paragraphs),
+    "en-squad-questions": (("dev-v1.1*.json",), questions),
+    "en-xquad": (("xquad.en.json",), paragraphs),
+    "en-xquad-questions": (("xquad.en.json",), questions),
     "en-wikigold": (("wikigold.conll.txt",), column_of(0)),
     "en-wnut17": (("emerging.dev.conll", "emerging.test.conll"), column_of(0)),
     "en-roles": (("ewt-dev.gold_conll", "ewt-test.gold_conll"), column_of(3)),
@@ -144,9 +155,11 @@ TESTS: dict[str, tuple[tuple[str, ...], Callable[[Path], Iterator[str]]]] = {
     "en-sts": (("sts-dev.csv", "sts-test.csv"), cells(5, 6)),
     "en-lingnli": (("NLI_data/*/val_round*.jsonl",), json_fields("premise", "hypothesis")),
     "en-senses": (("Evaluation_Datasets/*/se*.data.xml",), senses),
+    "en-scws": (("scws/ratings.txt",), scws),
     "en-wic": (("dev.data.txt", "test.data.txt"), cells(3, 4)),
     "ko-nsmc": (("ratings_test.txt",), cells(1)),
-    "ko-korquad": (("KorQuAD_v1.0_dev.json",), squad),
+    "ko-korquad": (("KorQuAD_v1.0_dev.json",), paragraphs),
+    "ko-korquad-questions": (("KorQuAD_v1.0_dev.json",), questions),
     "ko-klue": (("klue-nli*.json", "klue-sts*.json"), lambda path: _klue(path)),
     "ko-klue-names": (("klue-ner*.tsv",), klue_names),
     "ko-kaist": (("ko_kaist-ud-dev.conllu", "ko_kaist-ud-test.conllu"), conllu_forms),
@@ -240,6 +253,22 @@ class Grams:
             if " ".join(split[number]) in self.short:
                 found[number] = True
         return found, counts
+
+    def read(self, texts: Iterable[Path]) -> None:
+        """Note which 8-grams occur in texts."""
+        for path in texts:
+            waiting: list[str] = []
+            for document in documents(path):
+                waiting += document
+                if len(waiting) >= CHUNK:
+                    self.shared(waiting)
+                    waiting = []
+            self.shared(waiting)
+
+    def share_met(self, item: str) -> float | None:
+        """Return how many of an item's 8-grams occur in the texts that were read; None if it has fewer than 8 words."""
+        own = grams(hashed(words_of(item)))
+        return float(self.met[np.searchsorted(self.known, own)].mean()) if len(own) else None
 
 
 # --- what is no prose
@@ -485,22 +514,14 @@ def check(texts: Sequence[Path], tests: Path) -> dict[str, dict[str, int]]:
     """For each test set: its items of 8 words or more, those with an 8-gram in the texts, those with half of theirs."""
     sets = {path.stem: path.read_text("utf-8").splitlines() for path in sorted(tests.glob("*.txt"))}
     everything = Grams(item for items in sets.values() for item in items)
-    for path in texts:
-        waiting: list[str] = []
-        for document in documents(path):
-            waiting += document
-            if len(waiting) >= CHUNK:
-                everything.shared(waiting)
-                waiting = []
-        everything.shared(waiting)
+    everything.read(texts)
     result = {}
     for name, items in sets.items():
         long = anything = half = 0
         for item in items:
-            own = grams(hashed(words_of(item)))
-            if not len(own):
+            met = everything.share_met(item)
+            if met is None:
                 continue
-            met = everything.met[np.searchsorted(everything.known, own)].mean()
             long, anything, half = long + 1, anything + bool(met > 0), half + bool(met >= 0.5)
         result[name] = {"items": len(items), "of 8 words": long, "an 8-gram": anything, "half of them": half}
         print(f"{name:24} {len(items):7,} items, {long:7,} of 8 words or more: an 8-gram of {anything:6,}, "

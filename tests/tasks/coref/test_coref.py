@@ -82,7 +82,9 @@ def test_the_command_trains_evaluates_and_shows_clusters(coref_data, tmp_path, c
     changes = [word for change in SMALL for word in ("--set", change)]
     main(["task", "train", "coref", "--data", docs, docs, docs, "--encoder", "none", "-o", run, "--seeds", "1", "-q", *changes])  # fmt: skip
     assert "test mean F1 of MUC, B3 and CEAF 100.00" in capsys.readouterr().out
-    answer = json.loads((tmp_path / "run" / "seed-1" / "answers-test.jsonl").read_text().splitlines()[0])
+    lines = (tmp_path / "run" / "seed-1" / "answers-test.jsonl").read_text().splitlines()
+    answer = json.loads(lines[0])
+    assert [json.loads(line)["unit"] for line in lines] == list(range(len(lines)))  # a document each
     assert answer["wanted"] == answer["given"] == [[[0, 1], [3, 4]]]
     main(["task", "evaluate", run, docs, "-q"])
     assert "muc 100.00, b3 100.00, ceafe 100.00, mean 100.00" in capsys.readouterr().out
@@ -93,7 +95,9 @@ def test_the_command_trains_evaluates_and_shows_clusters(coref_data, tmp_path, c
     (shown,) = json.loads(capsys.readouterr().out)["answers"]
     assert shown["clusters"] == [[[0, 1], [3, 4]]]
     main(["task", "table", run, run, "--json"])
-    assert [row["score"] for row in json.loads(capsys.readouterr().out)] == [100, 100]
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["score"] for row in rows] == [100, 100]
+    assert [row["resampled"] for row in rows] == ["", f"{len(lines)} documents; 1 and 1 seeds"]
 
 
 def test_another_document_in_a_folder_is_another_run(coref_data, tmp_path):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.tasks.harness.task import find_task, unit_numbers
 from pyelmo.tasks.harness.texts import split_source, with_offsets
 from pyelmo.tasks.qa.data import (
     AnswerSpan,
@@ -19,6 +20,7 @@ from pyelmo.tasks.qa.data import (
     split_question,
     training_questions,
 )
+from pyelmo.tasks.qa.task import QaDataSettings
 from pyelmo.text.tokens import TokenSpan
 
 TEXT = "In 1952 Ann, 5, moved to Paris. Paris was far; she counted to 5."
@@ -44,6 +46,15 @@ def test_questions_are_read_with_all_spans_of_all_answers(tmp_path):
     assert (asked.id, asked.words, asked.answers) == ("q", ("Where", "to", "?"), ("Paris", "to Paris"))
     assert [asked.passage.text_of(*span) for span in asked.spans] == ["to Paris", "Paris", "Paris"]
     assert asked.passage.words[asked.spans[0].first] == "to"
+
+
+def test_the_questions_of_an_article_are_one_unit(tmp_path):
+    paragraph = {"context": TEXT, "qas": [question("Where to?", "Paris"), question("Who?", "Ann")]}
+    articles = [{"paragraphs": [paragraph, paragraph]}, {"paragraphs": [paragraph]}]
+    (tmp_path / "f.json").write_text(json.dumps({"data": articles}))
+    for training in (True, False):
+        examples = find_task("qa").read(tmp_path / "f.json", QaDataSettings(language="en"), training)
+        assert unit_numbers(examples) == [0, 0, 0, 0, 1, 1]
 
 
 def test_an_answer_inside_a_word_counts_only_if_it_is_nowhere_a_whole_word():

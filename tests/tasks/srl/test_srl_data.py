@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyelmo.errors import FormatError
+from pyelmo.tasks.harness.task import find_task, unit_numbers
 from pyelmo.tasks.srl import data
 from pyelmo.tasks.srl.data import PredicateSentence
+from pyelmo.tasks.srl.task import SrlDataSettings
 
 PROPBANK = """doc 0 0 -LRB- -LRB- (S* - - * *
 doc 0 1 He PRP (NP*) - - (ARG0*) (ARG0*)
@@ -27,6 +29,11 @@ EXAMPLES = [
 
 def test_propbank_gives_an_example_for_each_predicate(write):
     assert data.read_propbank(write(PROPBANK)) == EXAMPLES
+
+
+def test_the_predicates_of_a_sentence_are_one_unit(write):
+    examples = find_task("srl").read(write(PROPBANK + "\n\n" + PROPBANK), SrlDataSettings(), True)
+    assert unit_numbers(examples) == [0, 0, 2, 2]  # sentence 1 has no predicate
 
 
 def test_a_frame_beside_another_word_than_its_v_belongs_to_the_v(write):

@@ -1,8 +1,10 @@
 """The paired bootstrap test: is the difference between two runs larger than chance?
 
-A resample draws the examples with replacement, the same ones for both runs, and the seeds of each run with replacement,
-because the score depends on both. Examples that belong together, such as the questions about one article, are drawn
-together.
+A resample draws test examples with replacement, the same ones for both runs. Examples that belong together, such as the
+questions about one article, are one unit and are drawn together. The score depends on the seeds, too, but a run has two
+or three, and drawing among so few shows too little variance. So each resample adds a draw of the t distribution, scaled
+by the standard error of the difference over seeds. The variance is that of the seeds of both runs: a run with a single
+seed is taken to vary as much as the other. If both have a single seed, the variance of seeds is not known and left out.
 
 S seeds, N examples, U units, C counts of a metric, R resamples.
 """
@@ -29,6 +31,8 @@ class BootstrapResult:
     p: float  # the share of resamples in which the second run is not better
     low: float  # 95 % confidence interval of the difference
     high: float
+    units: int  # how many were drawn, and from how many
+    seeds: tuple[int, int]  # of the first and of the second run
 
 
 def paired_bootstrap(
@@ -42,30 +46,56 @@ def paired_bootstrap(
 ) -> BootstrapResult:
     """Compare the mean scores of two runs, given the counts (S, N, C) of each.
 
-    `units` (N,) numbers from 0 the units that are drawn; by default each example is a unit.
+    `units` (N,) has the number of each example's unit; by default each example is a unit.
     """
     examples = first.shape[1]
     if second.shape[1] != examples:
         raise InputError(
             f"the runs have predictions for {examples} and {second.shape[1]} examples. Compare runs on the same data."
         )
-    if units is None:
-        units = np.arange(examples)
-    number = int(units.max(initial=-1)) + 1
+    if units is not None:
+        first, second = _by_unit(first, units), _by_unit(second, units)
+    number = first.shape[1]
     random = np.random.default_rng(seed)
     differences = []
     for start in range(0, resamples, CHUNK):
         rows = min(CHUNK, resamples - start)
-        weights = random.multinomial(number, np.full(number, 1 / number), rows)[:, units].astype(np.float64)  # (R, N)
-        difference = np.zeros(rows)
-        for sign, counts in ((1, second), (-1, first)):
-            drawn = random.multinomial(len(counts), np.full(len(counts), 1 / len(counts)), rows)  # (R, S)
-            sums = np.einsum("rn,snc->src", weights, counts, optimize=True)
-            difference += sign * (metric.main(sums) * drawn.T).sum(0) / len(counts)
+        weights = random.multinomial(number, np.full(number, 1 / number), rows).astype(np.float64)  # (R, U)
+        first_scores, second_scores = (
+            metric.main(np.einsum("ru,suc->src", weights, counts, optimize=True)) for counts in (first, second)
+        )  # (S, R)
+        difference = second_scores.mean(0) - first_scores.mean(0) + _seed_noise(first_scores, second_scores, random)
         differences.append(difference)
     resampled = np.concatenate(differences)
     low, high = np.percentile(resampled, [2.5, 97.5])
     # The tolerance keeps rounding from deciding between equal scores. The + 1 is there because no finite number of
     # resamples proves that p is 0.
     not_better = int((resampled <= 1e-9).sum())
-    return BootstrapResult((not_better + 1) / (resamples + 1), float(low), float(high))
+    p = (not_better + 1) / (resamples + 1)
+    return BootstrapResult(p, float(low), float(high), number, (len(first), len(second)))
+
+
+def _by_unit(counts: Float64Array, units: npt.NDArray[np.int64]) -> Float64Array:  # (S, N, C) -> (S, U, C)
+    """Return the sums of the counts over the examples of each unit."""
+    numbers = np.unique(units, return_inverse=True)[1]
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, counts.shape[0], counts.shape[2]))
+    np.add.at(sums, numbers, counts.swapaxes(0, 1))
+    return sums.swapaxes(0, 1)
+
+
+def _seed_noise(first: Float64Array, second: Float64Array, random: np.random.Generator) -> Float64Array:
+    """Return for each resample how far the difference may be off because of the seeds; (S, R), (S, R) -> (R,)."""
+    rows, freedom = first.shape[1], len(first) + len(second) - 2
+    if freedom == 0:
+        return np.zeros(rows)
+    squares = sum(((scores - scores.mean(0)) ** 2).sum(0) for scores in (first, second))
+    error: Float64Array = np.sqrt(squares / freedom * (1 / len(first) + 1 / len(second)))
+    return random.standard_t(freedom, rows) * error
+
+
+def describe_draws(result: BootstrapResult, unit: str, *, saved: bool) -> str:
+    """Say what was drawn, such as "48 articles; 1 and 3 seeds"; `saved`: whether the runs have the examples' units."""
+    drawn = unit if saved else "example"
+    missing = "" if drawn == unit else f" (no {unit} saved)"
+    first, second = result.seeds
+    return f"{result.units:,} {drawn}{'' if result.units == 1 else 's'}{missing}; {first} and {second} seeds"

@@ -9,16 +9,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pyelmo.errors import FormatError
 from pyelmo.files import write_text
 from pyelmo.plots import Curve, curves
-from pyelmo.tasks.compare.bootstrap import RESAMPLES, BootstrapResult, paired_bootstrap
-from pyelmo.tasks.harness.run_folder import TaskRun, layers_picture
-from pyelmo.tasks.harness.task import find_task
+from pyelmo.tasks.compare.bootstrap import RESAMPLES, BootstrapResult, describe_draws, paired_bootstrap
+from pyelmo.tasks.compare.items import ItemChoice, choose_items
+from pyelmo.tasks.harness.run_folder import SavedAnswers, TaskRun, layers_picture
+from pyelmo.tasks.harness.task import Task, find_task
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """A run in the table. The last four values compare it with the first run of its group."""
+    """A run in the table. The last five values compare it with the first run of its group."""
 
     run: str
     task: str
@@ -33,26 +37,36 @@ class ComparisonRow:
     dev_deviation: float | None
     score: float
     deviation: float | None
+    items: int | None = None  # how many test examples were chosen and scored; None: all
     absolute: float | None = None
     error_reduction: float | None = None  # in percent
     paper: str = ""
     bootstrap: BootstrapResult | None = None
+    resampled: str = ""  # what the bootstrap drew
 
 
-def compare_runs(runs: Sequence[TaskRun], *, resamples: int = RESAMPLES) -> list[ComparisonRow]:
-    """Return a row for each run, compared with the first run of its task, data and fraction."""
+def compare_runs(
+    runs: Sequence[TaskRun], *, resamples: int = RESAMPLES, items: ItemChoice | None = None
+) -> list[ComparisonRow]:
+    """Return a row for each run, compared with the first run of its task, data and fraction.
+
+    `items` chooses the test examples that are scored (default: all).
+    """
     first_runs: dict[tuple[Any, ...], TaskRun] = {}
     rows = []
     for run in runs:
         base = first_runs.setdefault(run.group, run)
-        task, part, scores = find_task(run.facts["task"]), run.part, run.scores(run.part)
-        new, old = statistics.fmean(scores), statistics.fmean(base.scores(part))
+        task, part = find_task(run.facts["task"]), run.part
+        scores, base_scores = _scores(run, task, items), _scores(base, task, items)
+        new, old = statistics.fmean(scores), statistics.fmean(base_scores)
         gain: dict[str, Any] = {}
+        if items is not None:
+            gain["items"] = _answers(run, items).counts.shape[1]
         if base is not run:
-            gain = {
+            gain |= {
                 "absolute": new - old, "error_reduction": error_reduction(old, new),
                 "paper": f"{task.paper_reduction:g} ({task.paper_dataset})",
-                "bootstrap": paired_bootstrap(base.counts(), run.counts(), task.metric, resamples=resamples),
+                **_bootstrap(base, run, task, items, resamples),
             }  # fmt: skip
         rows.append(ComparisonRow(
             run=run.folder.name, task=task.name, metric=task.metric.name, part=part,
@@ -64,30 +78,57 @@ def compare_runs(runs: Sequence[TaskRun], *, resamples: int = RESAMPLES) -> list
     return rows
 
 
+def _answers(run: TaskRun, items: ItemChoice | None) -> SavedAnswers:
+    answers = run.answers()
+    return answers if items is None else choose_items(run, answers, items)
+
+
+def _scores(run: TaskRun, task: Task, items: ItemChoice | None) -> list[float]:
+    """Return the score of each seed."""
+    if items is None:
+        return run.scores(run.part)
+    scores: list[float] = task.metric.main(_answers(run, items).counts.sum(1)).tolist()
+    return scores
+
+
+def _bootstrap(base: TaskRun, run: TaskRun, task: Task, items: ItemChoice | None, resamples: int) -> dict[str, Any]:
+    """Compare two runs. Units that one of them saved are those of the other, too: both have the same data."""
+    old, new = _answers(base, items), _answers(run, items)
+    if old.units is not None and new.units is not None and not np.array_equal(old.units, new.units):
+        raise FormatError(f"{run.folder}: its examples have other units than those of {base.folder}. Train one again.")
+    units = new.units if new.units is not None else old.units
+    result = paired_bootstrap(old.counts, new.counts, task.metric, units=units, resamples=resamples)
+    return {"bootstrap": result, "resampled": describe_draws(result, task.unit, saved=units is not None)}
+
+
 def error_reduction(old: float, new: float) -> float:
     """Return the relative error reduction in percent, which the paper calls relative improvement."""
     return 100 * (new - old) / (100 - old) if old < 100 else 0.0
 
 
 def markdown(rows: Sequence[ComparisonRow]) -> str:
-    head = ["run", "data", "encoder", "ELMo", "seeds", "dev", "score", "absolute", "error reduction", "paper", "p"]
+    head = ["run", "data", "encoder", "ELMo", "seeds", "dev", "score", "absolute", "error reduction", "paper"]
+    head += ["p", "resampled"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
         fraction = "" if row.fraction == 1 else f" ({100 * row.fraction:g} %)"
+        items = "" if row.items is None else f", {row.items:,} chosen items"
         cells = [
-            row.run, f"{row.task}, {row.data}{fraction}", row.encoder or "none", row.elmo, str(row.seeds),
+            row.run, f"{row.task}, {row.data}{fraction}{items}", row.encoder or "none", row.elmo, str(row.seeds),
             with_deviation(row.dev, row.dev_deviation), f"{row.metric} {with_deviation(row.score, row.deviation)}",
             "" if row.absolute is None else f"{row.absolute:+.2f}",
             "" if row.error_reduction is None else f"{row.error_reduction:.1f} %", row.paper,
-            "" if row.bootstrap is None else f"{row.bootstrap.p:.4f}",
+            "" if row.bootstrap is None else f"{row.bootstrap.p:.4f}", row.resampled,
         ]  # fmt: skip
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def write(runs: Sequence[TaskRun], path: Path, *, resamples: int = RESAMPLES) -> list[Path]:
+def write(
+    runs: Sequence[TaskRun], path: Path, *, resamples: int = RESAMPLES, items: ItemChoice | None = None
+) -> list[Path]:
     """Write the table as Markdown and JSON, with plots of the layer weights and of the score by the amount of data."""
-    rows = compare_runs(runs, resamples=resamples)
+    rows = compare_runs(runs, resamples=resamples, items=items)
     write_text(path.with_suffix(".md"), markdown(rows))
     write_text(path.with_suffix(".json"), json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     written = [path.with_suffix(".md"), path.with_suffix(".json")]

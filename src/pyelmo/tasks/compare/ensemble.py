@@ -18,7 +18,7 @@ from pyelmo.tasks.harness.metrics import Score
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.run_folder import seed_folders
 from pyelmo.tasks.harness.storage import find_model, load_model
-from pyelmo.tasks.harness.task import read_examples
+from pyelmo.tasks.harness.task import find_task, read_examples, unit_numbers
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ def evaluate(
     scores = [task.metric.score(member_counts) for member_counts in counts]
     best = max(range(len(folders)), key=lambda index: scores[index].main)
     compared = paired_bootstrap(
-        np.array([counts[best]], float), np.array([ensemble_counts], float), task.metric, resamples=resamples
-    )
+        np.array([counts[best]], float), np.array([ensemble_counts], float), task.metric,
+        units=np.array(unit_numbers(examples)), resamples=resamples,
+    )  # fmt: skip
     members = dict(zip(map(str, folders), scores, strict=True))
     score = task.metric.score(ensemble_counts)
     return EnsembleResult(task.name, task.metric.name, Path(data).name, members, score, compared)
@@ -106,7 +107,8 @@ def markdown(result: EnsembleResult) -> str:
     for member, figures in rows:
         cells = [member.replace("|", "\\|"), *(f"{figures[name]:.2f}" for name in names)]
         lines.append("| " + " | ".join(cells) + " |")
-    best = f"{result.best.p:.4f} (paired bootstrap; 95 %: {result.best.low:+.2f} to {result.best.high:+.2f})"
+    drawn = f"paired bootstrap over {result.best.units:,} {find_task(result.task).unit}s"
+    best = f"{result.best.p:.4f} ({drawn}; 95 %: {result.best.low:+.2f} to {result.best.high:+.2f})"
     return "\n".join(lines) + f"\n\n{result.task}, {result.data}. Against the best member: p {best}.\n"
 
 

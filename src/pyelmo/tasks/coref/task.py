@@ -246,6 +246,7 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Ranker,
     count=count,
+    unit="document",
     format=format_answers,
     input_names=("document",),
     make_examples=make_examples,

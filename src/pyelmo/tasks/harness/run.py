@@ -4,7 +4,7 @@ RUN/run.json                      the settings, and the checksums of the data an
 RUN/layers.svg                    the learnt layer weights, averaged over the seeds
 RUN/seed-1/model/                 the model of the best epoch
 RUN/seed-1/result.json            its scores and its layer weights
-RUN/seed-1/answers-dev.jsonl      gold labels, predictions and the counts of each example (and answers-test.jsonl)
+RUN/seed-1/answers-dev.jsonl      gold labels, predictions, counts and unit of each example (and answers-test.jsonl)
 RUN/seed-1/log.jsonl              one line for each epoch
 """
 
@@ -34,7 +34,7 @@ from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.run_folder import RESULT, layers_picture, open_run_folder, read_run
 from pyelmo.tasks.harness.settings import AUTO, TaskRecipe, resolve_data
 from pyelmo.tasks.harness.storage import MODEL, describe_encoder, encoder_source, load_model, open_task_encoder
-from pyelmo.tasks.harness.task import Example, Task, Vocabularies, all_texts, find_task, read_examples
+from pyelmo.tasks.harness.task import Example, Task, Vocabularies, all_texts, find_task, read_examples, unit_numbers
 from pyelmo.tasks.harness.training_loop import CHECKPOINT, train_model
 from pyelmo.tasks.inputs.embedding_table import build_embedding_table
 from pyelmo.tasks.inputs.layer_cache import cached_layers
@@ -210,7 +210,7 @@ def _facts(settings: RunSettings, encoder: NamedEncoder | None) -> dict[str, Any
     return {
         "task": settings.task,
         "data": {
-            name: {"file": Path(path).name, "sha256": _checksum(task.data_files(Path(path), settings.recipe.data))}
+            name: {"file": Path(path).name, "sha256": data_checksum(task.data_files(Path(path), settings.recipe.data))}
             for name, path in zip(DATA_SETS, settings.data, strict=False)
         },
         "encoder": encoder.facts if encoder else None,
@@ -221,7 +221,7 @@ def _facts(settings: RunSettings, encoder: NamedEncoder | None) -> dict[str, Any
     }
 
 
-def _checksum(files: Sequence[Path]) -> str:
+def data_checksum(files: Sequence[Path]) -> str:
     """Return the checksum of one file, or of the names and checksums of several."""
     if len(files) == 1:
         return sha256(files[0])
@@ -300,9 +300,10 @@ def sample_examples(examples: Sequence[Example], fraction: float, seed: int) -> 
 
 def _write_predictions(model: TaskModel, examples: Sequence[Example], path: Path, progress: bool) -> Score:
     counts, lines = [], []
-    for example, prediction in zip(examples, model.predict_examples(examples, progress=progress), strict=True):
+    predictions = model.predict_examples(examples, progress=progress)
+    for example, prediction, unit in zip(examples, predictions, unit_numbers(examples), strict=True):
         counts.append(model.task.count(example, prediction))
-        line = {"wanted": example.labels, "given": prediction, "counts": counts[-1]}
+        line = {"wanted": example.labels, "given": prediction, "counts": counts[-1], "unit": unit}
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
     write_text(path, "".join(lines))
     return model.task.metric.score(counts)

@@ -1,4 +1,4 @@
-"""The folder of a run: create it or check that it belongs to the same run, and read settings, results and counts.
+"""The folder of a run: create it or check that it belongs to the same run, and read settings, results and answers.
 
 S seeds, N examples, C counts of a metric.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyelmo.arrays import Float64Array
 from pyelmo.errors import FormatError, NotFoundError, OutputError
@@ -27,6 +28,14 @@ from pyelmo.tasks.harness.task import find_task
 from pyelmo.text.lines import numbered_lines
 
 RUN, RESULT = "run.json", "result.json"
+
+
+@dataclass(frozen=True)
+class SavedAnswers:
+    """What the answers of a run's seeds add to the metric."""
+
+    counts: Float64Array  # (S, N, C)
+    units: npt.NDArray[np.int64] | None  # (N,) the unit of each example; None in runs that did not save it
 
 
 @dataclass(frozen=True)
@@ -46,19 +55,22 @@ class TaskRun:
     def scores(self, part: str) -> list[float]:
         return [main_score(result[part]) for result in self.results]
 
-    def counts(self) -> Float64Array:  # (S, N, C)
-        """Return the counts that each example adds to the metric; those of folds follow each other.
+    def answers(self) -> SavedAnswers:
+        """Return the counts that each example adds to the metric, and its unit; those of folds follow each other.
 
-        Old runs of tasks with accuracy have a third count, which is not used.
+        Old runs of tasks with accuracy have a third count, which is not used, and old runs of all tasks have no units.
         """
         if self.folds:
-            return np.concatenate([fold.counts() for fold in self.folds], 1)
+            return _join_answers([fold.answers() for fold in self.folds])
         paths = [self.folder / f"seed-{result['seed']}" / f"answers-{self.part}.jsonl" for result in self.results]
         used = len(find_task(self.facts["task"]).metric.counts)
-        counts = [_read_counts(path, used) for path in paths]
+        counts, units = zip(*(_read_answers(path, used) for path in paths), strict=True)
         if len({len(each) for each in counts}) > 1:
             raise FormatError(f"{self.folder}: its seeds have predictions for different numbers of examples")
-        return np.stack(counts)
+        saved = [each for each in units if each is not None]
+        if any(not np.array_equal(saved[0], each) for each in saved):
+            raise FormatError(f"{self.folder}: its seeds have examples of different units. Are they of one run?")
+        return SavedAnswers(np.stack(counts), saved[0] if saved else None)
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -120,6 +132,17 @@ def _join_results(results: Sequence[dict[str, Any]], run: TaskRun) -> dict[str, 
         weights = np.mean([one["layers"][name]["weights"] for one in results], 0)
         joined["layers"][name] = {"weights": weights.tolist()}
     return joined
+
+
+def _join_answers(folds: Sequence[SavedAnswers]) -> SavedAnswers:
+    """Return the answers of all folds. A unit is in one fold alone, so each fold has its own numbers."""
+    counts = np.concatenate([fold.counts for fold in folds], 1)
+    units: list[npt.NDArray[np.int64]] = []
+    for fold in folds:
+        if fold.units is None:
+            return SavedAnswers(counts, None)
+        units.append(np.unique(fold.units, return_inverse=True)[1] + (units[-1].max() + 1 if units else 0))
+    return SavedAnswers(counts, np.concatenate(units))
 
 
 def _check_facts(path: Path, facts: dict[str, Any]) -> None:
@@ -215,15 +238,18 @@ def layers_picture(runs: Sequence[TaskRun]) -> str | None:
     return share_grid(mixes) if mixes else None
 
 
-def _read_counts(path: Path, used: int) -> Float64Array:  # (N, C)
+def _read_answers(path: Path, used: int) -> tuple[Float64Array, npt.NDArray[np.int64] | None]:  # (N, C), (N,)
     if not path.exists():
         raise NotFoundError(f"{path}: not found. Run the command of this run again.")
     places = ((f"{path}, line {number}", line) for number, line in numbered_lines(path))
     try:
-        rows = [field(parse_json(line, where), "counts", list, where) for where, line in places]
-        counts = np.array(rows, np.float64)
+        answers = [(where, parse_json(line, where)) for where, line in places]
+        counts = np.array([field(answer, "counts", list, where) for where, answer in answers], np.float64)
+        units = None
+        if any("unit" in answer for _, answer in answers):
+            units = np.array([field(answer, "unit", int, where) for where, answer in answers], np.int64)
         if counts.ndim != 2 or counts.shape[1] < used or not np.isfinite(counts).all():
             raise ValueError(f"expected {used} counts for each example")
-    except (ValueError, TypeError) as error:  # a FormatError is a ValueError
+    except (ValueError, TypeError, OverflowError) as error:  # a FormatError is a ValueError
         raise FormatError(f"{path}: not the predictions of a run ({error})") from error
-    return counts[:, :used]
+    return counts[:, :used], units

@@ -39,6 +39,7 @@ class Example:
     labels: Prediction = ()  # gold labels; empty if unknown
     metadata: Any = None  # what else the task needs: the position of a predicate, the speakers of words
     source: SplitText | None = None  # the first text, or the document, as it was given for a prediction
+    unit: int | None = None  # the number of what it is resampled with, such as its article; None: it is a unit itself
 
     def __post_init__(self) -> None:
         normal = tuple(tuple(normalise_words(text)) for text in self.texts)
@@ -138,6 +139,7 @@ class Task:
     crop: Callable[[Example, Any, np.random.Generator], Example] | None = None
     # Evaluation: an example and its prediction -> the numbers that it adds to the metric.
     count: Callable[[Example, Prediction], Sequence[float]]
+    unit: str = "example"  # what a unit of the examples is, which the bootstrap draws as a whole
     # Prediction: texts with these names become examples without labels.
     input_names: tuple[str, ...] = ("sentence",)
     make_examples: Callable[[Sequence[TextOrWords], Any, Vocabularies], list[Example]] = single_example
@@ -150,6 +152,11 @@ def find_task(name: str) -> Task:
         raise InputError(f"unknown task {name!r}. Choose one of {', '.join(TASKS)}.")
     task: Task = importlib.import_module(f"pyelmo.tasks.{name}.task").TASK
     return task
+
+
+def unit_numbers(examples: Iterable[Example]) -> list[int]:
+    """Return the unit of each example."""
+    return [number if example.unit is None else example.unit for number, example in enumerate(examples)]
 
 
 def all_texts(examples: Iterable[Example]) -> Iterator[Words]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +73,7 @@ class Question:
     passage: Passage
     answers: tuple[str, ...] = ()
     spans: tuple[AnswerSpan, ...] = ()
+    article: int = 0  # its number in the file
 
 
 def split_passage(text: str, language: str) -> Passage:
@@ -113,7 +114,7 @@ def training_questions(questions: list[Question], limit: int) -> list[Question]:
             beyond += bool(question.spans)
             continue
         passage = truncated.setdefault(id(question.passage), question.passage.truncate(limit))
-        selected.append(Question(question.id, question.words, passage, question.answers, spans))
+        selected.append(replace(question, passage=passage, spans=spans))
     if missing or beyond:
         log.warning(
             "%d of %d questions are left out of training: %d have no answer in their passage, %d have it after the "
@@ -132,7 +133,7 @@ class _SquadFile:
     passages: dict[str, Passage] = field(default_factory=dict)
 
     def questions(self) -> Iterator[Question]:
-        for where, paragraph in self._paragraphs():
+        for article, where, paragraph in self._paragraphs():
             context = self._get(paragraph, "context", str, where)
             passage = self.passages.get(context)
             if passage is None:
@@ -147,14 +148,15 @@ class _SquadFile:
                     if answer not in spans_of:
                         spans_of[answer] = passage.find(answer)
                 spans = sorted({span for answer in answers for span in spans_of[answer]})
-                yield Question(str(question.get("id", where_question)), words, passage, answers, tuple(spans))
+                name = str(question.get("id", where_question))
+                yield Question(name, words, passage, answers, tuple(spans), article)
 
-    def _paragraphs(self) -> Iterator[tuple[str, Any]]:
+    def _paragraphs(self) -> Iterator[tuple[int, str, Any]]:
         content = read_json(self.path)
         for article_number, article in enumerate(self._get(content, "data", list, "")):
             where = f"data[{article_number}]"
             for number, paragraph in enumerate(self._get(article, "paragraphs", list, where)):
-                yield f"{where}.paragraphs[{number}]", paragraph
+                yield article_number, f"{where}.paragraphs[{number}]", paragraph
 
     def _answers(self, question: Any, where: str) -> tuple[str, ...]:
         answers = [

@@ -84,7 +84,8 @@ def read(path: Path, data: QaDataSettings, training: bool) -> list[Example]:
     examples = []
     for question in questions:
         metadata = QuestionMetadata(question.passage, data.format, question.spans)
-        examples.append(Example((question.passage.words, question.words), question.answers, metadata))
+        texts = (question.passage.words, question.words)
+        examples.append(Example(texts, question.answers, metadata, unit=question.article))
     return examples
 
 
@@ -195,6 +196,7 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Reader,
     count=count,
+    unit="article",
     format=format_answers,
     input_names=("passage", "question"),
     make_examples=make_examples,

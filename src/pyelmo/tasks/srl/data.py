@@ -32,6 +32,7 @@ class PredicateSentence:
     words: list[str]
     predicate: int  # the position of its first word
     labels: list[str]  # BIO; V is the predicate itself
+    sentence: int = 0  # the number of the sentence in its file
 
 
 def read_propbank(path: str | Path) -> list[PredicateSentence]:
@@ -53,7 +54,7 @@ def read_conll2005(words: str | Path, props: str | Path) -> list[PredicateSenten
             f"{props}: {len(prop_sentences):,} sentences, but {words} has {len(word_sentences):,}. "
             "The two files must have the same lines."
         )
-    for word_rows, prop_rows in zip(word_sentences, prop_sentences, strict=True):
+    for number, (word_rows, prop_rows) in enumerate(zip(word_sentences, prop_sentences, strict=True)):
         if len(word_rows) != len(prop_rows):
             raise FormatError(
                 f"{prop_rows[0].where}: a sentence of {len(prop_rows)} words, but of {len(word_rows)} at "
@@ -61,7 +62,7 @@ def read_conll2005(words: str | Path, props: str | Path) -> list[PredicateSenten
             )
         spelled = [plain_word(read_column(row, 0, "word")) for row in word_rows]
         predicates = [row.columns[0] for row in prop_rows]
-        examples += _examples(prop_rows, spelled, predicates, [row.columns[1:] for row in prop_rows])
+        examples += _examples(number, prop_rows, spelled, predicates, [row.columns[1:] for row in prop_rows])
     check_published(props, len(examples), PUBLISHED.get(Path(props).name), "predicates")
     return examples
 
@@ -69,17 +70,17 @@ def read_conll2005(words: str | Path, props: str | Path) -> list[PredicateSenten
 def _read_frames(path: str | Path, *, skip: int = 0, after: int = 0) -> list[PredicateSentence]:
     """Read words from the fourth column, frames from the eighth, arguments after `skip` more until `after` are left."""
     examples: list[PredicateSentence] = []
-    for rows in read_rows(path, "#"):
+    for number, rows in enumerate(read_rows(path, "#")):
         words = [plain_word(read_column(row, 3, "word")) for row in rows]
         frames = [read_column(row, 7, "frame") for row in rows]
         arguments = [row.columns[8 + skip : len(row.columns) - after] for row in rows]
-        examples += _examples(rows, words, frames, arguments)
+        examples += _examples(number, rows, words, frames, arguments)
     check_published(path, len(examples), PUBLISHED.get(Path(path).name), "predicates")
     return examples
 
 
 def _examples(
-    rows: Sequence[Row], words: list[str], predicates: Sequence[str], arguments: Sequence[Sequence[str]]
+    sentence: int, rows: Sequence[Row], words: list[str], predicates: Sequence[str], arguments: Sequence[Sequence[str]]
 ) -> Iterator[PredicateSentence]:
     """Yield an example for each word with a lemma or frame instead of -; the n-th one has the n-th argument column."""
     positions = [position for position, predicate in enumerate(predicates) if predicate != "-"]
@@ -93,7 +94,7 @@ def _examples(
         spans = _argument_spans(rows, [cells[number] for cells in arguments])
         # In PropBank a few frames are on another line than their V.
         predicate = next((span.start for span in spans if span.label == "V"), marked)
-        yield PredicateSentence(words, predicate, to_labels(spans, len(words)))
+        yield PredicateSentence(words, predicate, to_labels(spans, len(words)), sentence)
 
 
 def _argument_spans(rows: Sequence[Row], cells: Sequence[str]) -> list[Span]:

@@ -68,7 +68,7 @@ def read(path: Path, data: SrlDataSettings, training: bool) -> list[Example]:
         sentences = read_conll2012(path)
     else:
         sentences = read_propbank(path)
-    return [Example((tuple(item.words),), tuple(item.labels), item.predicate) for item in sentences]
+    return [Example((tuple(item.words),), tuple(item.labels), item.predicate, unit=item.sentence) for item in sentences]
 
 
 def build_vocabularies(examples: Sequence[Example]) -> Vocabularies:
@@ -148,6 +148,7 @@ TASK = Task(
     build_vocabularies=build_vocabularies,
     build_network=Labeller,
     count=count,
+    unit="sentence",
     format=sequences.format_answers,
     make_examples=make_examples,
 )
