@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyelmo.experiments.plans import RunSet, read_plan
+from pyelmo.experiments.plans import PlannedRun, RunSet, read_plan
 from pyelmo.provenance import machine, plain_command
 from pyelmo.tasks.harness.formats import FORMATS, format_by_name
 from pyelmo.tasks.harness.run import data_checksum
@@ -27,13 +27,12 @@ sys.path.append(str(Path(__file__).parents[1] / "models"))
 from training_text import Grams
 
 
-def read_test(run_set: RunSet, folder: Path) -> tuple[str, list[Example]]:
-    """Return the checksum of a set's test file and its examples; the paths of a plan are relative to the folder."""
-    info = run_set.info
-    task, path = find_task(info.task), Path(info.data[-1])
+def read_test(run: PlannedRun, folder: Path) -> tuple[str, list[Example]]:
+    """Return the checksum of a run's test file and its examples; the paths of a plan are relative to the folder."""
+    task, path = find_task(run.task), Path(run.data[-1])
     with contextlib.chdir(folder):
-        form = format_by_name(info.task, info.data[0]) if info.task in FORMATS else None
-        settings = resolve_data(run_set.runs[0].recipe.data, None, form)
+        form = format_by_name(run.task, run.data[0]) if run.task in FORMATS else None
+        settings = resolve_data(run.recipe.data, None, form)
         return data_checksum(task.data_files(path, settings)), read_examples(task, path, settings, {})
 
 
@@ -45,19 +44,19 @@ def overlap(examples: list[Example], known: Grams) -> list[float]:
 
 def clean_items(sets: list[RunSet], folder: Path, texts: list[Path]) -> dict[str, Any]:
     """Return the facts of each set by the checksum of its test file, with the numbers of its clean examples."""
-    read = {run_set.name: read_test(run_set, folder) for run_set in sets}
+    tests = {(run_set.name, run.data[-1]): run for run_set in sets for run in run_set.runs}  # folds have a file each
+    read = {key: read_test(run, folder) for key, run in tests.items()}
     distinct = dict.fromkeys(text for _, examples in read.values() for example in examples for text in example.texts)
     known = Grams(" ".join(text) for text in distinct)
     known.read(texts)
     chosen = {}
-    for run_set in sets:
-        checksum, examples = read[run_set.name]
+    for (name, path), (checksum, examples) in read.items():
         shares = overlap(examples, known)
         clean = [number for number, share in enumerate(shares) if share == 0]
         half = sum(share >= 0.5 for share in shares)
-        file = Path(run_set.info.data[-1]).name
-        chosen[checksum] = {"set": run_set.name, "file": file, "examples": len(examples), "half": half, "items": clean}
-        print(f"{run_set.name}: {len(examples):,} examples, {len(clean):,} of them clean, {half:,} with half of their "
+        facts = {"set": name, "file": Path(path).name, "examples": len(examples), "half": half, "items": clean}
+        chosen[checksum] = facts
+        print(f"{name}, {path}: {len(examples):,} examples, {len(clean):,} of them clean, {half:,} with half of their "
               "8-grams in the text", flush=True)  # fmt: skip
     return chosen
 

@@ -13,7 +13,7 @@ from pyelmo.tasks.compare import comparison
 from pyelmo.tasks.compare.bootstrap import paired_bootstrap
 from pyelmo.tasks.compare.items import read_items
 from pyelmo.tasks.harness.metrics import SPAN_F1
-from pyelmo.tasks.harness.run_folder import read_run
+from pyelmo.tasks.harness.run_folder import join_folds, read_run
 
 
 def test_improvement_and_deviation_are_those_of_a_calculation_by_hand(tmp_path):
@@ -139,6 +139,14 @@ def test_a_table_draws_the_units_that_a_run_saved(tmp_path):
     save_units(old, [*units[1:], 1.5])
     with pytest.raises(FormatError, match="not the predictions of a run .*line 100: expected int under 'unit'"):
         read_run(old).answers()
+
+
+def test_folds_have_units_of_their_own(tmp_path):
+    runs = [make_run(tmp_path / name, [[[1, 1, 1]] * 3]) for name in ("fold0", "fold1")]
+    save_units(runs[0], [4, 4, 7])
+    assert join_folds([read_run(run) for run in runs], tmp_path).answers().units is None
+    save_units(runs[1], [4, 7, 7])
+    assert join_folds([read_run(run) for run in runs], tmp_path).answers().units.tolist() == [0, 0, 1, 2, 3, 3]
 
 
 def test_a_table_of_chosen_items_scores_these_alone(tmp_path):
