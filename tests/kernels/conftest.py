@@ -7,15 +7,10 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
-from emulated import EMULATED, PROCESSORS, Emulated, compile_driver
+from emulated import EMULATED, NATIVE, PROCESSORS, Emulated, chosen, compile_driver
 
 from pyelmo.kernels.cpu import compiled as functions
 
-NATIVE = [
-    name
-    for number, name in enumerate(functions.INSTRUCTION_SETS)
-    if functions.library() and functions.library().elmo_supported(number)
-]
 NO_COMPILER = pytest.param("native base", marks=pytest.mark.skip(reason="installed without a compiler"))
 CASES = [f"native {name}" for name in NATIVE] or [NO_COMPILER]
 CASES += [
@@ -42,28 +37,13 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
 
 
 @pytest.fixture
-def compiled(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, emulated: Callable[[str], Emulated]
-) -> Iterator[ModuleType]:
+def compiled(request: pytest.FixtureRequest, emulated: Callable[[str], Emulated]) -> Iterator[ModuleType]:
     """compiled.py on one instruction set."""
     processor, name = request.param.split()
-    if processor != "native":
-        library = emulated(processor)
-        library.forget()
-        monkeypatch.setattr(functions, "library", lambda: library)
-        monkeypatch.setattr(functions, "_address", library.address)
-    monkeypatch.setenv("PYELMO_CPU", name)
-    forget()
-    yield functions
-    monkeypatch.undo()
-    forget()
+    with chosen(name, None if processor == "native" else emulated(processor)):
+        yield functions
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "compiled" in metafunc.fixturenames:
         metafunc.parametrize("compiled", CASES, indirect=True)
-
-
-def forget() -> None:
-    for cached in (functions.instruction_set, functions.lanes, functions.group):
-        cached.cache_clear()

@@ -6,19 +6,28 @@ emulated.c, and copies back what that process has written.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pyelmo.kernels.cpu import compiled
+
 HERE = Path(__file__).parent
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+NATIVE = [
+    name
+    for number, name in enumerate(compiled.INSTRUCTION_SETS)
+    if compiled.library() and compiled.library().elmo_supported(number)
+]
 FUNCTIONS = (
     "elmo_supported", "elmo_lanes", "elmo_group", "elmo_linear", "elmo_highway", "elmo_char_features", "elmo_lstm",
 )  # fmt: skip
@@ -29,6 +38,23 @@ EMULATED = (
     pytest.mark.emulated,
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
 )
+
+
+@contextlib.contextmanager
+def chosen(name: str, emulated: Emulated | None) -> Iterator[None]:
+    """Let compiled.py run on an instruction set of this processor or of an emulated one."""
+    cached = compiled.instruction_set, compiled.lanes, compiled.group
+    with pytest.MonkeyPatch.context() as patch:
+        if emulated is not None:
+            emulated.forget()
+            patch.setattr(compiled, "library", lambda: emulated)
+            patch.setattr(compiled, "_address", emulated.address)
+        patch.setenv("PYELMO_CPU", name)
+        for function in cached:
+            function.cache_clear()
+        yield
+    for function in cached:
+        function.cache_clear()
 
 
 def compile_driver(to: Path) -> Path:

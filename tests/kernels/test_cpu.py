@@ -8,7 +8,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from emulated import EMULATED, PROCESSORS
+from emulated import EMULATED, NATIVE, PROCESSORS, chosen
 from support import TOLERANCE, worst
 
 from pyelmo.errors import InputError
@@ -302,9 +302,38 @@ def test_the_checks_do_not_vanish_with_optimised_python():
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
-@pytest.mark.parametrize("processor", [pytest.param(name, marks=EMULATED) for name in PROCESSORS])
+ON_ARM = pytest.mark.parametrize("processor", [pytest.param(name, marks=EMULATED) for name in PROCESSORS])
+
+
+@ON_ARM
 def test_an_arm_processor_runs_its_best_instruction_set(emulated, processor):
     supported = emulated(processor).elmo_supported
     names = [name for number, name in enumerate(compiled_functions.INSTRUCTION_SETS) if supported(number)]
     best = list(PROCESSORS.values())
     assert names == [*best[best.index(PROCESSORS[processor]) :: -1], "base"]
+
+
+def all_results():
+    """Results of all functions in float32 and int8."""
+    results = []
+    for precision in ("float32", "int8"):
+        matrix, rows = compiled_functions.Matrix(given(random(50, 40), precision)), random(22, 40)
+        results.append(compiled_functions.linear(matrix, random(50), rows))
+        layer, _ = lstm(compiled_functions, precision, 37, 40, 12, (3.0, 0.8))
+        results.append(layer.run(rows, np.array([8, 8, 4, 2])))
+    results.append(random(100))
+    compiled_functions.highway(random(100, seed=1), random(100, seed=2), results[-1])
+    chars = np.random.default_rng(0).integers(0, 30, (6, 12), dtype=np.int32)
+    features = compiled_functions.CharFeatures(random(30, 5), [random(70, 10)], [random(70)], "tanh")
+    return [*results, features.run(chars)]
+
+
+@ON_ARM
+@pytest.mark.skipif("avx2" not in NATIVE, reason="this processor has no AVX2")
+def test_arm_gives_the_bits_of_x86(emulated, processor):
+    """Both round once after a product and a sum, and sum in the same order."""
+    with chosen("avx2", None):
+        expected = all_results()
+    with chosen(PROCESSORS[processor], emulated(processor)):
+        results = all_results()
+    assert all(map(np.array_equal, results, expected))

@@ -127,7 +127,7 @@ INLINE Ints_4 dot_base(Ints_4 sum, int32_t four, const int8_t *weights) {
 #define NAME(x) x##_neon
 #define TARGET
 #define LANES 4
-#define ROWS 6
+#define ROWS 4
 #define GROUP 4
 #define OFFSET 0
 #include "cpu_isa.h"
@@ -135,7 +135,7 @@ INLINE Ints_4 dot_base(Ints_4 sum, int32_t four, const int8_t *weights) {
 #define NAME(x) x##_dotprod
 #define TARGET FOR_DOTPROD
 #define LANES 4
-#define ROWS 6
+#define ROWS 4
 #define GROUP 4
 #define OFFSET 0
 #include "cpu_isa.h"
@@ -143,7 +143,7 @@ INLINE Ints_4 dot_base(Ints_4 sum, int32_t four, const int8_t *weights) {
 #define NAME(x) x##_i8mm
 #define TARGET FOR_I8MM
 #define LANES 4
-#define ROWS 6
+#define ROWS 4
 #define GROUP 8
 #define OFFSET 0
 #include "cpu_isa.h"

@@ -18,32 +18,30 @@
 #define FOR_I8MM __attribute__((target("arch=armv8.2-a+i8mm")))
 #endif
 
-INLINE int8x16_t four_times(int32_t four) { return vreinterpretq_s8_s32(vdupq_n_s32(four)); }
-
 INLINE Ints_4 dot_neon(Ints_4 sum, int32_t four, const int8_t *weights) {
     /* The sum of two products of at most 127 * 127 fits into 16 bits. */
-    int8x16_t x = four_times(four), w = vld1q_s8(weights);
+    int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(four)), w = vld1q_s8(weights);
     int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(w)), high = vmull_high_s8(x, w);
     return (Ints_4)vpadalq_s16((int32x4_t)sum, vpaddq_s16(low, high));
 }
 
 INLINE FOR_DOTPROD Ints_4 dot_dotprod(Ints_4 sum, int32_t four, const int8_t *weights) {
-    return (Ints_4)vdotq_s32((int32x4_t)sum, four_times(four), vld1q_s8(weights));
+    return (Ints_4)vdotq_lane_s32((int32x4_t)sum, vld1q_s8(weights), vcreate_s8((uint32_t)four), 0);
 }
 
-/* The product of up to six rows of input bytes and one int8 panel. An instruction multiplies two rows by two columns, eight
+/* The product of up to four rows of input bytes and one int8 panel. An instruction multiplies two rows by two columns, eight
  * bytes deep; of an odd number of rows, the last one is multiplied twice. */
 INLINE FOR_I8MM void byte_sums_i8mm(const int rows, Ints_4 sum[][4], const uint8_t *inputs, int64_t stride,
                                     const int8_t *weights, int64_t depth) {
     const int pairs = (rows + 1) / 2;
-    int32x4_t block[3][8]; /* (2 rows, 2 columns) each */
-#pragma GCC unroll 3
+    int32x4_t block[2][8]; /* (2 rows, 2 columns) each */
+#pragma GCC unroll 2
     for (int p = 0; p < pairs; p++)
 #pragma GCC unroll 8
         for (int c = 0; c < 8; c++) block[p][c] = vdupq_n_s32(0);
     for (int64_t k = 0; k < depth; k += 8, weights += 128) {
-        int8x16_t x[3];
-#pragma GCC unroll 3
+        int8x16_t x[2];
+#pragma GCC unroll 2
         for (int p = 0; p < pairs; p++) {
             const int8_t *row = (const int8_t *)inputs + 2 * p * stride + k;
             x[p] = vcombine_s8(vld1_s8(row), vld1_s8(2 * p + 1 < rows ? row + stride : row));
@@ -51,11 +49,11 @@ INLINE FOR_I8MM void byte_sums_i8mm(const int rows, Ints_4 sum[][4], const uint8
 #pragma GCC unroll 8
         for (int c = 0; c < 8; c++) {
             int8x16_t w = vld1q_s8(weights + 16 * c);
-#pragma GCC unroll 3
+#pragma GCC unroll 2
             for (int p = 0; p < pairs; p++) block[p][c] = vmmlaq_s32(block[p][c], x[p], w);
         }
     }
-#pragma GCC unroll 3
+#pragma GCC unroll 2
     for (int p = 0; p < pairs; p++)
 #pragma GCC unroll 4
         for (int q = 0; q < 4; q++) {

@@ -10,15 +10,14 @@
 INLINE TARGET void NAME(add_tile)(const int rows, F sum[][4], const float *inputs, int64_t stride,
                                   const float *weights, int64_t depth) {
     for (int64_t k = 0; k < depth; k++, weights += PANEL) {
-        F w0 = NAME(load)(weights), w1 = NAME(load)(weights + LANES);
-        F w2 = NAME(load)(weights + 2 * LANES), w3 = NAME(load)(weights + 3 * LANES);
+        F x[ROWS]; /* with these, the sums and one vector of weights, all registers of AVX2 are in use */
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            F x = NAME(broadcast)(inputs[r * stride + k]);
-            sum[r][0] += x * w0;
-            sum[r][1] += x * w1;
-            sum[r][2] += x * w2;
-            sum[r][3] += x * w3;
+        for (int r = 0; r < rows; r++) x[r] = NAME(broadcast)(inputs[r * stride + k]);
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; q++) {
+            F w = NAME(load)(weights + q * LANES);
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) sum[r][q] += x[r] * w;
         }
     }
 }
@@ -88,31 +87,27 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
 
 /* Run `tile` over all rows, ROWS at a time, then over the remaining rows; `r` is the first row of a tile. */
 #if ROWS == 6
-#define EACH_TILE(rows, tile, ...)                     \
-    do {                                               \
-        int64_t r = 0;                                 \
-        for (; r + 6 <= (rows); r += 6) tile(6, __VA_ARGS__); \
-        switch ((rows) - r) {                          \
-            case 5: tile(5, __VA_ARGS__); break;       \
-            case 4: tile(4, __VA_ARGS__); break;       \
-            case 3: tile(3, __VA_ARGS__); break;       \
-            case 2: tile(2, __VA_ARGS__); break;       \
-            case 1: tile(1, __VA_ARGS__); break;       \
-            default: break;                            \
-        }                                              \
-    } while (0)
+#define MORE_ROWS(tile, ...)                     \
+    case 5: tile(5, __VA_ARGS__); break;         \
+    case 4: tile(4, __VA_ARGS__); break;         \
+    case 3: tile(3, __VA_ARGS__); break;
+#elif ROWS == 4
+#define MORE_ROWS(tile, ...) \
+    case 3: tile(3, __VA_ARGS__); break;
 #else
-#define EACH_TILE(rows, tile, ...)                     \
-    do {                                               \
-        int64_t r = 0;                                 \
-        for (; r + 3 <= (rows); r += 3) tile(3, __VA_ARGS__); \
-        switch ((rows) - r) {                          \
-            case 2: tile(2, __VA_ARGS__); break;       \
-            case 1: tile(1, __VA_ARGS__); break;       \
-            default: break;                            \
-        }                                              \
-    } while (0)
+#define MORE_ROWS(tile, ...)
 #endif
+#define EACH_TILE(rows, tile, ...)                                    \
+    do {                                                              \
+        int64_t r = 0;                                                \
+        for (; r + ROWS <= (rows); r += ROWS) tile(ROWS, __VA_ARGS__); \
+        switch ((rows) - r) {                                         \
+            MORE_ROWS(tile, __VA_ARGS__)                              \
+            case 2: tile(2, __VA_ARGS__); break;                      \
+            case 1: tile(1, __VA_ARGS__); break;                      \
+            default: break;                                           \
+        }                                                             \
+    } while (0)
 
 /* The input rows of a product: floats, or bytes with a scale for each row. */
 typedef struct {
@@ -349,6 +344,7 @@ TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int6
 #undef I
 #undef PANEL
 #undef EACH_TILE
+#undef MORE_ROWS
 #undef NAME
 #undef TARGET
 #undef LANES
