@@ -75,7 +75,8 @@ def test_a_model_gives_layers_and_int8_agrees(model):
     assert layers[0].shape == (3, len(embedder.tokenise(SENTENCES[name][0])), 768)
     exact, small = (np.concatenate(a, 1) for a in (layers, pyelmo.load(name, precision="int8").embed(SENTENCES[name])))
     products = (exact * small).sum(-1) / np.linalg.norm(exact, axis=-1) / np.linalg.norm(small, axis=-1)  # (L, T)
-    assert products.mean(1).min() >= 0.997
+    assert products.mean(1).min() >= 0.9995
+    assert products.min() >= 0.995
 
 
 def test_a_model_guesses_a_sensible_word(model):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, PyelmoError
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.kernels.cpu.state import LstmState
 
@@ -37,6 +37,7 @@ class _Matrix(ctypes.Structure):
         ("starts", c_void_p),
         ("depth", c_int64),
         ("columns", c_int64),
+        ("passes", c_int64),
     )
 
 
@@ -56,12 +57,21 @@ class _Layer(ctypes.Structure):
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled library, or None if the package was installed without a C compiler."""
+    """Return the compiled library, or None if the package was installed without a C compiler.
+
+    One that was left by an older version would read the structures of this one wrongly, and is an error.
+    """
     # First the file for every Python: an older build may have left one for a single version beside it.
     for suffix in reversed(importlib.machinery.EXTENSION_SUFFIXES):
         path = Path(__file__).with_name(f"_cpu{suffix}")
         if path.is_file():
-            return ctypes.CDLL(str(path))
+            functions = ctypes.CDLL(str(path))
+            if not hasattr(functions, "elmo_layer_size") or functions.elmo_layer_size() != ctypes.sizeof(_Layer):
+                raise PyelmoError(
+                    f"{path}: compiled from another version of pyelmo. Install pyelmo again, or in its source folder "
+                    "run python setup.py build_ext --inplace"
+                )
+            return functions
     return None
 
 
@@ -118,10 +128,11 @@ def group() -> int:
 class Matrix:
     """A weight matrix (R, K), packed in panels; the original array is not kept.
 
-    With `gates`, the rows are the four gates of C cells of an LSTM, and a panel has all gates of the same cells.
+    With `gates`, the rows are the four gates of C cells of an LSTM, and a panel has all gates of the same cells. With
+    `fine`, the inputs of an int8 matrix are rounded to 16 bits instead of 8, which takes twice the time.
     """
 
-    def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False) -> None:
+    def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False, fine: bool = False) -> None:
         values = weights.values if isinstance(weights, Quantised) else weights
         if isinstance(weights, Quantised):
             _check("scales", weights.scales, np.float32, values.shape[:1], contiguous=False)
@@ -141,7 +152,9 @@ class Matrix:
             self.values: np.ndarray = np.ascontiguousarray(groups.swapaxes(1, 2))
         else:
             self.values = np.ascontiguousarray(panels.swapaxes(1, 2))
-        self.struct = _Matrix(_address(self.values), _address(self.scales), _address(self.starts), depth, count * width)
+        self.struct = _Matrix(
+            _address(self.values), _address(self.scales), _address(self.starts), depth, count * width, 1 + fine
+        )
 
     def restore(self) -> Float32Array:
         """Return the matrix (R, K) in its original order, as floats."""

@@ -18,6 +18,9 @@
  *   int8    [panel][depth / GROUP][4 * LANES][GROUP], with a scale and a start value for each column. Inputs are signed
  *           bytes, but on AVX-512, which multiplies unsigned by signed bytes, unsigned ones, 128 (OFFSET) more than their
  *           value. The start value is -128 times the sum of the column and undoes this.
+ * Inputs of an int8 matrix are rounded to 8 bits, with a scale for each row. If the matrix has two passes, what this
+ * rounding leaves is rounded to 8 bits again and multiplied, too: 16 bits in all. This is for the projections, whose
+ * inputs are many values near zero and a few large ones.
  * In the matrices of an LSTM, a panel has the four gates (input, forget, candidate, output) of LANES cells. Missing
  * columns of the last panel and missing cells have zero weights.
  *
@@ -42,6 +45,7 @@ typedef struct {
     const int32_t *starts;
     int64_t depth;
     int64_t columns; /* a multiple of 4 * LANES */
+    int64_t passes;  /* 1, or 2 if the inputs of int8 weights have a second byte */
 } Matrix;
 
 typedef struct {
@@ -73,6 +77,17 @@ static void *allocate(size_t bytes) {
 }
 static void release(void *memory) { free(memory); }
 #endif
+
+/* The input rows of a product with a matrix: floats, or bytes with a scale for each row if the weights are int8. With
+ * two passes, each row has its bytes and scale, then those of the rest. */
+typedef struct {
+    const float *floats;
+    uint8_t *bytes;
+    float *scales;
+    int64_t stride;
+} Inputs;
+
+static int valid_passes(const Matrix *matrix) { return matrix->passes == 1 || matrix->passes == 2; }
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -164,6 +179,8 @@ static int supported(int isa) { return isa == BASE; }
 #endif
 
 EXPORT int elmo_supported(int isa) { return supported(isa); }
+
+EXPORT int elmo_layer_size(void) { return (int)sizeof(Layer); }
 
 EXPORT int elmo_lanes(int isa) { CHOOSE(lanes); }
 

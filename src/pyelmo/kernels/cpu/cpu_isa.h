@@ -66,9 +66,12 @@ INLINE TARGET void NAME(byte_sums)(const int rows, I sum[][4], const uint8_t *in
 }
 #endif
 
-INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_t stride, const float *row_scales,
-                                   const int8_t *weights, const float *scales, const int32_t *starts, int64_t depth,
-                                   float *sums) {
+/* Add the product of `rows` rows of bytes, from row `first` on, to the sums of their input rows: with two passes, two rows
+ * of bytes follow each other that belong to the same input row. */
+INLINE TARGET void NAME(byte_tile)(const int rows, Inputs all, int64_t first, int64_t passes, const int8_t *weights,
+                                   const float *scales, const int32_t *starts, int64_t depth, float *sums) {
+    const uint8_t *inputs = all.bytes + first * all.stride;
+    const int64_t stride = all.stride;
     I sum[ROWS][4];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -79,8 +82,8 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
         for (int q = 0; q < 4; q++) {
-            float *to = sums + r * PANEL + q * LANES;
-            F scale = NAME(load)(scales + q * LANES) * row_scales[r];
+            float *to = sums + ((first + r) >> (passes - 1)) * PANEL + q * LANES;
+            F scale = NAME(load)(scales + q * LANES) * all.scales[first + r];
             NAME(store)(to, NAME(load)(to) + __builtin_convertvector(sum[r][q], F) * scale);
         }
 }
@@ -109,18 +112,18 @@ INLINE TARGET void NAME(byte_tile)(const int rows, const uint8_t *inputs, int64_
         }                                                             \
     } while (0)
 
-/* The input rows of a product: floats, or bytes with a scale for each row. */
-typedef struct {
-    const float *floats;
-    const uint8_t *bytes;
-    const float *scales;
-    int64_t stride;
-} NAME(Inputs);
-
 INLINE int64_t NAME(padded)(int64_t depth) { return (depth + GROUP - 1) / GROUP * GROUP; }
 
+/* Make room for the bytes of up to `rows` input rows of a product; float weights need none. Return 0 if it fails. */
+static int NAME(make_room)(Inputs *inputs, const Matrix *matrix, int64_t rows) {
+    if (!matrix->scales) return 1;
+    inputs->bytes = allocate(matrix->passes * rows * NAME(padded)(matrix->depth));
+    inputs->scales = allocate(matrix->passes * rows * sizeof(float));
+    return inputs->bytes && inputs->scales;
+}
+
 /* Add one panel of the product of `rows` input rows to sums (rows, PANEL). */
-TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inputs) inputs, int64_t first, int64_t rows,
+TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, Inputs inputs, int64_t first, int64_t rows,
                                    float *sums) {
     int64_t depth = matrix->depth, stride = inputs.stride;
     if (matrix->scales) {
@@ -128,10 +131,9 @@ TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inp
         const int8_t *weights = (const int8_t *)matrix->weights + panel * depth * PANEL;
         const float *scales = matrix->scales + panel * PANEL;
         const int32_t *starts = matrix->starts + panel * PANEL;
-        const uint8_t *bytes = inputs.bytes + first * stride;
-        const float *row_scales = inputs.scales + first;
-        EACH_TILE(rows, NAME(byte_tile), bytes + r * stride, stride, row_scales + r, weights, scales, starts, depth,
-                  sums + r * PANEL);
+        const int64_t passes = matrix->passes;
+        inputs.bytes += passes * first * stride, inputs.scales += passes * first;
+        EACH_TILE(passes * rows, NAME(byte_tile), inputs, r, passes, weights, scales, starts, depth, sums);
         return;
     }
     const float *weights = (const float *)matrix->weights + panel * depth * PANEL;
@@ -142,13 +144,37 @@ TARGET static void NAME(add_panel)(const Matrix *matrix, int64_t panel, NAME(Inp
     }
 }
 
-/* Quantise each row: x -> OFFSET + round(x * 127 / max |x|). Rows have `stride` bytes; those beyond `depth` are OFFSET.
- * A row with NaN or infinity gets the scale NaN, so that its products are NaN; one of values below TINY becomes zero. */
-TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int64_t rows, int64_t depth, uint8_t *bytes,
-                                  int64_t stride, float *scales) {
+/* Write OFFSET + round(x / scale) of each x to `bytes`, and OFFSET + round(254 * (x / scale - round(x / scale))) to `rest`
+ * unless it is NULL. */
+INLINE TARGET void NAME(round_row)(const float *row, int64_t depth, float inverse, uint8_t *bytes, uint8_t *rest) {
+    const float magic = 12582912.0f; /* the low byte of a float plus this is the float, rounded */
+    for (int64_t k = 0; k < depth; k++) {
+        float shifted = row[k] * inverse;
+        shifted += magic;
+        int32_t bits;
+        memcpy(&bits, &shifted, 4);
+        bytes[k] = (uint8_t)(bits + OFFSET);
+        if (rest) {
+            shifted = (row[k] * inverse - (shifted - magic)) * 254.0f + magic;
+            memcpy(&bits, &shifted, 4);
+            rest[k] = (uint8_t)(bits + OFFSET);
+        }
+    }
+}
+
+/* Set the input rows of a product, which are `stride` floats apart. For int8 weights, each row is quantised with the scale
+ * max |x| / 127; for a second pass, the scale of the rest is 1 / 254 of this one. Bytes beyond the depth are OFFSET, which
+ * is zero. A row with NaN or infinity gets the scale NaN, so that its products are NaN; one of values below TINY becomes
+ * zero. */
+TARGET static void NAME(set_rows)(Inputs *inputs, const Matrix *matrix, const float *floats, int64_t stride,
+                                  int64_t rows) {
+    inputs->floats = floats, inputs->stride = stride;
+    if (!matrix->scales) return;
+    const int64_t depth = matrix->depth, passes = matrix->passes, wide = inputs->stride = NAME(padded)(depth);
     for (int64_t r = 0; r < rows; r++) {
-        const float *row = inputs + r * input_stride;
-        uint8_t *to = bytes + r * stride;
+        const float *row = floats + r * stride;
+        uint8_t *bytes = inputs->bytes + passes * r * wide, *rest = passes == 2 ? bytes + wide : NULL;
+        float *scales = inputs->scales + passes * r;
         F best = (F){0};
         int64_t k = 0;
         for (; k + LANES <= depth; k += LANES) {
@@ -159,22 +185,18 @@ TARGET static void NAME(quantise)(const float *inputs, int64_t input_stride, int
         for (int lane = 0; lane < LANES; lane++)
             largest = best[lane] > largest || best[lane] != best[lane] ? best[lane] : largest;
         for (; k < depth; k++) largest = fabsf(row[k]) > largest || row[k] != row[k] ? fabsf(row[k]) : largest;
-        if (!(largest < INFINITY)) {
-            scales[r] = NAN;
-            memset(to, OFFSET, stride);
-            continue;
+        const int finite = largest < INFINITY;
+        const float inverse = largest >= TINY ? 127.0f / largest : 0.0f;
+        scales[0] = finite ? largest / 127.0f : NAN;
+        if (rest) scales[1] = scales[0] / 254.0f;
+        const int64_t rounded = finite ? depth : 0;
+        memset(bytes + rounded, OFFSET, wide - rounded);
+        if (rest) {
+            memset(rest + rounded, OFFSET, wide - rounded);
+            NAME(round_row)(row, rounded, inverse, bytes, rest);
+        } else {
+            NAME(round_row)(row, rounded, inverse, bytes, NULL);
         }
-        float inverse = largest >= TINY ? 127.0f / largest : 0.0f;
-        scales[r] = largest / 127.0f;
-        const float magic = 12582912.0f;
-        for (k = 0; k < depth; k++) {
-            float shifted = row[k] * inverse;
-            shifted += magic;
-            int32_t bits;
-            memcpy(&bits, &shifted, 4);
-            to[k] = (uint8_t)(bits + OFFSET); /* the low byte of the shifted float is the rounded value */
-        }
-        for (; k < stride; k++) to[k] = OFFSET;
     }
 }
 
@@ -184,16 +206,16 @@ TARGET static int NAME(group)(void) { return GROUP; }
 /* (rows, depth) -> (rows, columns). The last panel may have more columns; they are not written. */
 TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const float *inputs, int64_t rows,
                                int64_t columns, float *outputs) {
-    int64_t depth = matrix->depth, stride = matrix->scales ? NAME(padded)(depth) : depth;
-    if (rows < 0 || depth < 0 || columns < 0 || columns > matrix->columns || matrix->columns % PANEL) return INVALID;
+    const int64_t depth = matrix->depth;
+    if (rows < 0 || depth < 0 || columns < 0 || columns > matrix->columns || matrix->columns % PANEL ||
+        !valid_passes(matrix))
+        return INVALID;
     enum { AT_ONCE = 96 }; /* rows whose sums of one panel stay in the L1 cache */
     float *sums = allocate(AT_ONCE * PANEL * sizeof(float));
-    uint8_t *bytes = matrix->scales ? allocate(rows * stride) : NULL;
-    float *scales = matrix->scales ? allocate(rows * sizeof(float)) : NULL;
-    int failed = !sums || (matrix->scales && (!bytes || !scales));
+    Inputs input_rows = {0};
+    int failed = !NAME(make_room)(&input_rows, matrix, rows) || !sums;
     if (!failed) {
-        if (matrix->scales) NAME(quantise)(inputs, depth, rows, depth, bytes, stride, scales);
-        NAME(Inputs) input_rows = {inputs, bytes, scales, stride};
+        NAME(set_rows)(&input_rows, matrix, inputs, depth, rows);
         for (int64_t panel = 0; panel * PANEL < columns; panel++) {
             int64_t wide = columns - panel * PANEL < PANEL ? columns - panel * PANEL : PANEL;
             for (int64_t first = 0; first < rows; first += AT_ONCE) {
@@ -208,7 +230,7 @@ TARGET static int NAME(linear)(const Matrix *matrix, const float *bias, const fl
             }
         }
     }
-    release(sums), release(bytes), release(scales);
+    release(sums), release(input_rows.bytes), release(input_rows.scales);
     return failed;
 }
 
@@ -227,14 +249,14 @@ TARGET static void NAME(gates)(const float *sums, int64_t rows, float *cell, flo
 }
 
 /* The part of the gates without recurrence, for one panel: the bias plus the product with the input. */
-TARGET static void NAME(input_gates)(const Layer *layer, int64_t panel, NAME(Inputs) inputs, int64_t rows, float *gates) {
+TARGET static void NAME(input_gates)(const Layer *layer, int64_t panel, Inputs inputs, int64_t rows, float *gates) {
     for (int64_t r = 0; r < rows; r++)
         memcpy(gates + r * PANEL, layer->bias + panel * PANEL, PANEL * sizeof(float));
     NAME(add_panel)(&layer->input, panel, inputs, 0, rows, gates);
 }
 
 /* The clipped projection of `rows` hidden states. `sums` has room for (rows, PANEL). */
-TARGET static void NAME(project)(const Layer *layer, NAME(Inputs) hidden, int64_t rows, float *sums, float *outputs) {
+TARGET static void NAME(project)(const Layer *layer, Inputs hidden, int64_t rows, float *sums, float *outputs) {
     const int64_t size = layer->size;
     const float clip = layer->projection_clip;
     for (int64_t panel = 0; panel * PANEL < layer->projection.columns; panel++) {
@@ -255,9 +277,9 @@ TARGET static int NAME(fits)(const Layer *layer, const int64_t *live, int64_t st
     const int64_t columns = 4 * layer->cells;
     if (layer->cells < 1 || layer->cells % LANES || layer->size < 1 || layer->input.depth < 0 || steps < 0) return 0;
     if (layer->input.columns != columns || layer->recurrent.columns != columns) return 0;
-    if (layer->recurrent.depth != layer->size || !layer->input.scales != !layer->recurrent.scales) return 0;
+    if (layer->recurrent.depth != layer->size || !valid_passes(&layer->input) || !valid_passes(&layer->recurrent)) return 0;
     if (layer->projects ? layer->projection.depth > layer->cells || layer->projection.columns < layer->size ||
-                              !layer->input.scales != !layer->projection.scales
+                              !valid_passes(&layer->projection)
                         : layer->size > layer->cells)
         return 0;
     for (int64_t step = 0; step < steps; rows -= live[step++])
@@ -265,76 +287,64 @@ TARGET static int NAME(fits)(const Layer *layer, const int64_t *live, int64_t st
     return rows == 0;
 }
 
-/* One direction of one layer over all steps, from a zero state. Sentences are sorted by falling length: step t has the
- * first live[t] rows of step t - 1. Inputs and outputs have the rows of all steps one after another. */
-/* `first_state` (live[0], size) and `last_cell` (live[0], cells) are NULL for a zero state. The cells are replaced by
+/* One direction of one layer over all steps. Sentences are sorted by falling length: step t has the first live[t] rows of
+ * step t - 1. Inputs and outputs have the rows of all steps one after another.
+ *
+ * `first_state` (live[0], size) and `last_cell` (live[0], cells) are NULL for a zero state. The cells are replaced by
  * those after the last step; the state after it is in the outputs. */
 TARGET static int NAME(lstm)(const Layer *layer, const float *inputs, const int64_t *live, int64_t steps, float *outputs,
                              int64_t input_count, const float *first_state, float *last_cell) {
     if (!NAME(fits)(layer, live, steps, input_count)) return INVALID;
     if (steps == 0) return 0;
     const int64_t cells = layer->cells, size = layer->size, depth = layer->input.depth, panels = cells / LANES;
-    const int bytes = layer->input.scales != NULL;
-    const int64_t input_stride = bytes ? NAME(padded)(depth) : depth, state_stride = bytes ? NAME(padded)(size) : size;
-    const int64_t cell_depth = layer->projects ? layer->projection.depth : 0, cell_stride = NAME(padded)(cell_depth);
     const int64_t most_rows = live[0], at_once = most_rows > TOKENS_AT_ONCE ? most_rows : TOKENS_AT_ONCE;
     const int64_t ahead_size = live[steps - 1] > FEW_ROWS ? 0 : TOKENS_AT_ONCE * panels * PANEL;
 
-    float *cell = last_cell ? last_cell : allocate(most_rows * cells * sizeof(float)), *hidden = allocate(most_rows * cells * sizeof(float));
+    float *cell = last_cell ? last_cell : allocate(most_rows * cells * sizeof(float));
+    float *hidden = allocate(most_rows * cells * sizeof(float));
     float *sums = allocate(most_rows * PANEL * sizeof(float)), *ahead = allocate(ahead_size * sizeof(float));
-    uint8_t *input_bytes = NULL, *state_bytes = NULL, *hidden_bytes = NULL;
-    float *input_scales = NULL, *state_scales = NULL, *hidden_scales = NULL;
-    int failed = !cell || !hidden || !sums || !ahead;
-    if (bytes) {
-        input_bytes = allocate(at_once * input_stride), input_scales = allocate(at_once * sizeof(float));
-        state_bytes = allocate(most_rows * state_stride), state_scales = allocate(most_rows * sizeof(float));
-        hidden_bytes = allocate(most_rows * cell_stride), hidden_scales = allocate(most_rows * sizeof(float));
-        failed |= !input_bytes || !input_scales || !state_bytes || !state_scales || !hidden_bytes || !hidden_scales;
-    }
+    Inputs input_rows = {0}, state = {0}, hidden_rows = {0};
+    int failed = !cell || !hidden || !sums || !ahead || !NAME(make_room)(&input_rows, &layer->input, at_once) ||
+                 !NAME(make_room)(&state, &layer->recurrent, most_rows) ||
+                 (layer->projects && !NAME(make_room)(&hidden_rows, &layer->projection, most_rows));
     if (!failed && !last_cell) memset(cell, 0, most_rows * cells * sizeof(float));
-    if (!failed && bytes && first_state)
-        NAME(quantise)(first_state, size, most_rows, size, state_bytes, state_stride, state_scales);
+    if (!failed && first_state) NAME(set_rows)(&state, &layer->recurrent, first_state, size, most_rows);
 
     /* With few rows, `ahead` has the input's part of the gates of `chunk` tokens, of which `used` are done. */
     int64_t ready = 0, used = 0, chunk = 0;
-    const float *last_outputs = first_state;
     for (int64_t step = 0; step < steps && !failed; step++) {
         const int64_t rows = live[step];
         const int few = rows <= FEW_ROWS;
-        NAME(Inputs) input_rows = {inputs, input_bytes, input_scales, input_stride};
         if (!few || used == ready) {
             chunk = rows;
             if (few)
                 for (int64_t next = step + 1; next < steps && chunk + live[next] <= TOKENS_AT_ONCE; next++)
                     chunk += live[next];
-            if (bytes) NAME(quantise)(inputs, depth, chunk, depth, input_bytes, input_stride, input_scales);
+            NAME(set_rows)(&input_rows, &layer->input, inputs, depth, chunk);
             for (int64_t panel = 0; panel < panels && few; panel++)
                 NAME(input_gates)(layer, panel, input_rows, chunk, ahead + panel * chunk * PANEL);
             ready = few ? chunk : 0, used = 0;
         }
-        NAME(Inputs) state = {last_outputs, state_bytes, state_scales, state_stride};
         for (int64_t panel = 0; panel < panels; panel++) {
             float *gates = few ? ahead + (panel * chunk + used) * PANEL : sums;
             if (!few) NAME(input_gates)(layer, panel, input_rows, rows, gates);
-            if (last_outputs) NAME(add_panel)(&layer->recurrent, panel, state, 0, rows, gates);
+            if (step > 0 || first_state) NAME(add_panel)(&layer->recurrent, panel, state, 0, rows, gates);
             NAME(gates)(gates, rows, cell + panel * LANES, hidden + panel * LANES, cells, layer->cell_clip);
         }
         if (layer->projects) {
-            if (bytes) NAME(quantise)(hidden, cells, rows, cell_depth, hidden_bytes, cell_stride, hidden_scales);
-            NAME(Inputs) hidden_rows = {hidden, hidden_bytes, hidden_scales, bytes ? cell_stride : cells};
+            NAME(set_rows)(&hidden_rows, &layer->projection, hidden, cells, rows);
             NAME(project)(layer, hidden_rows, rows, sums, outputs);
         } else {
             for (int64_t r = 0; r < rows; r++) memcpy(outputs + r * size, hidden + r * cells, size * sizeof(float));
         }
-        if (bytes) NAME(quantise)(outputs, size, rows, size, state_bytes, state_stride, state_scales);
-        last_outputs = outputs;
+        NAME(set_rows)(&state, &layer->recurrent, outputs, size, rows);
         if (few) used += rows;
         inputs += rows * depth, outputs += rows * size;
     }
     if (!last_cell) release(cell);
     release(hidden), release(sums), release(ahead);
-    release(input_bytes), release(input_scales), release(state_bytes), release(state_scales);
-    release(hidden_bytes), release(hidden_scales);
+    release(input_rows.bytes), release(input_rows.scales), release(state.bytes), release(state.scales);
+    release(hidden_rows.bytes), release(hidden_rows.scales);
     return failed;
 }
 

@@ -19,8 +19,8 @@ ROWS = 8
 
 
 class Matrix:
-    def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False) -> None:
-        self.weights = weights
+    def __init__(self, weights: Float32Array | Quantised, *, gates: bool = False, fine: bool = False) -> None:
+        self.weights, self.fine = weights, fine
         self.shape = weights.values.shape if isinstance(weights, Quantised) else weights.shape
 
     def restore(self) -> Float32Array:
@@ -29,7 +29,8 @@ class Matrix:
     def product(self, inputs: Float32Array) -> Float32Array:
         """Return inputs times the transposed matrix; for int8 weights, each input row is rounded to int8, too.
 
-        A row with NaN or infinity has products NaN in int8.
+        If the matrix is `fine`, what this rounding leaves is rounded to int8 again and multiplied, too. A row with NaN
+        or infinity has products NaN in int8.
         """
         if not isinstance(self.weights, Quantised):
             # A matrix library rounds differently for other numbers of rows. In products of ROWS rows each, the result
@@ -42,10 +43,20 @@ class Matrix:
         inverse = np.divide(np.float32(LEVELS), largest, out=np.zeros_like(largest), where=largest >= TINY)
         largest = np.where(np.isfinite(largest), largest, np.float32(np.nan))
         inputs = np.where(np.isnan(largest), np.float32(0.0), inputs)
-        # Products of integers are exact in float64, in any order.
-        sums = np.rint(inputs * inverse).astype(np.float64) @ self.weights.values.T.astype(np.float64)
-        scaled: Float32Array = sums.astype(np.float32) * (self.weights.scales * (largest / np.float32(LEVELS)))
-        return scaled
+        scale: Float32Array = (largest / np.float32(LEVELS)).astype(np.float32)
+        scaled = inputs * inverse
+        rounded = np.rint(scaled)
+        products: Float32Array = self._integers(rounded) * (self.weights.scales * scale)
+        if self.fine:
+            rest = np.rint((scaled - rounded) * np.float32(2 * LEVELS))
+            products += self._integers(rest) * (self.weights.scales * (scale / np.float32(2 * LEVELS)))
+        return products
+
+    def _integers(self, inputs: Float32Array) -> Float32Array:
+        """Return the product of integers, which is exact in float64 in any order."""
+        assert isinstance(self.weights, Quantised)
+        products = inputs.astype(np.float64) @ self.weights.values.T.astype(np.float64)
+        return products.astype(np.float32)
 
 
 class Lstm:
