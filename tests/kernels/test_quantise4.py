@@ -74,11 +74,15 @@ def test_calibrated_rounding_solves_for_the_columns_that_are_left():
     damped = moments + DAMPING * np.trace(moments) / size * np.eye(size)
     scales = packed.scales.astype(np.float64).repeat(GROUP, 1)
     rest, rounded = weights.astype(np.float64), np.zeros(weights.shape)
-    for column in range(size):  # the least squares solution, without a factor that is shared by all columns
+    sizes = np.diag(moments).reshape(-1, GROUP)
+    groups = np.argsort(-sizes.mean(1))
+    left = [group * GROUP + column for group in groups for column in np.argsort(-sizes[group])]
+    while left:  # the least squares solution, without a factor that is shared by all columns
+        column = left.pop(0)
         rounded[:, column] = CODES[np.searchsorted(EDGES, rest[:, column] / scales[:, column])] * scales[:, column]
         error = rest[:, column] - rounded[:, column]
-        left = slice(column + 1, size)
-        rest[:, left] += np.outer(error, np.linalg.solve(damped[left, left], damped[left, column]))
+        if left:
+            rest[:, left] += np.outer(error, np.linalg.solve(damped[np.ix_(left, left)], damped[left, column]))
     np.testing.assert_allclose(packed.restore(), rounded, atol=1e-6)
 
 

@@ -13,15 +13,19 @@ import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array, Float64Array
 
+Float16Array = npt.NDArray[np.float16]
+
 GROUP = 32
+SMALLEST = 2**-24  # of the positive numbers in float16
 # Seven quantiles below zero, zero itself, eight above, of a normal distribution; the outermost on each side is 1.
 CODES = np.array(
     [-1.0, -0.69349, -0.52256, -0.39287, -0.2829, -0.18375, -0.09054, 0.0,
      0.07913, 0.16004, 0.24477, 0.33612, 0.43848, 0.56002, 0.7203, 1.0], np.float32,
 )  # fmt: skip
 EDGES = (CODES[1:] + CODES[:-1]) / 2
-# The outermost code of a group stands for one of these shares of its largest weight.
-SEARCH = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+# The outermost code of a group stands for one of these shares of its largest weight, to begin with. The codes have no
+# symmetry: with a negative scale they suit other groups.
+SEARCH = (0.7, 0.8, 0.9, 1.0, -0.7, -0.8, -0.9, -1.0)
 DAMPING = 0.01  # share of the mean of the diagonal that is added to it, so that the inverse exists
 
 
@@ -30,7 +34,7 @@ class Packed:
     """Two codes per byte, the first in the lower half (..., n / 2), and the scale of each group (..., n / GROUP)."""
 
     codes: npt.NDArray[np.uint8]
-    scales: npt.NDArray[np.float16]
+    scales: Float16Array
 
     def restore(self) -> Float32Array:  # (..., n)
         halves = np.stack([self.codes & 15, self.codes >> 4], -1)
@@ -56,32 +60,47 @@ def pack(weights: Float32Array) -> Packed:
 def pack_calibrated(weights: Float32Array, moments: Float64Array) -> Packed:
     """Round a matrix (R, n) so that its products with inputs like those of `moments` (n, n), E[z z^T], change little.
 
-    The columns are rounded in turn. The error of each one is passed on to the columns that are not yet rounded, by the
-    least squares solution: GPTQ (Frantar et al. 2023), whose steps are the rows of a Cholesky factor U of the inverse,
-    U^T U = (E[z z^T] + damping)^-1. The scale of a group is chosen when its turn comes.
+    The columns are rounded in turn, those of large inputs first. The error of each one is passed on to the columns that
+    are not yet rounded, by the least squares solution: GPTQ (Frantar et al. 2023), whose steps are the rows of a
+    Cholesky factor U of the inverse, U^T U = (E[z z^T] + damping)^-1. The scale of a group is chosen when its turn
+    comes.
     """
     _check(weights.shape)
-    size = weights.shape[-1]
-    damping = max(DAMPING * float(np.trace(moments)) / size, np.finfo(np.float32).tiny)
-    factor = np.linalg.cholesky(np.linalg.inv(moments + damping * np.eye(size))).T  # U, (n, n)
-    costs = (1 / np.diag(factor) ** 2).astype(np.float32)  # of an error of 1 in each column, given those after it
-    steps = (factor / np.diag(factor)[:, None]).astype(np.float32)
-    rest = weights.T.astype(np.float32)  # (n, R): columns of the matrix are contiguous
-    codes = np.empty((size, len(weights)), np.uint8)
-    scales = np.empty((len(weights), size // GROUP), np.float16)
-    for start in range(0, size, GROUP):
+    order = _order(np.diag(moments))
+    costs, steps = _steps(moments[np.ix_(order, order)])
+    rest = weights.T[order].astype(np.float32)  # (n, R): columns of the matrix are contiguous
+    codes = np.empty(weights.shape, np.uint8)
+    scales = np.empty((len(weights), len(order) // GROUP), np.float16)
+    for start in range(0, len(order), GROUP):
         end = start + GROUP
         scale = _scales(rest[start:end].T, costs[start:end])
         wide = scale.astype(np.float32)
         errors = np.empty((GROUP, len(weights)), np.float32)
         for column in range(start, end):
-            codes[column] = np.searchsorted(EDGES, rest[column] / wide)
-            error = rest[column] - CODES[codes[column]] * wide
+            code = np.searchsorted(EDGES, rest[column] / wide)
+            error = rest[column] - CODES[code] * wide
             rest[column + 1 : end] -= steps[column, column + 1 : end, None] * error
-            errors[column - start] = error
+            codes[:, order[column]], errors[column - start] = code, error
         rest[end:] -= steps[start:end, end:].T @ errors
-        scales[:, start // GROUP] = scale
-    return _join(np.ascontiguousarray(codes.T), scales)
+        scales[:, order[start] // GROUP] = scale
+    return _join(codes, scales)
+
+
+def _order(sizes: Float64Array) -> npt.NDArray[np.intp]:
+    """Return the numbers of columns, those of large inputs first; the columns of a group stay together."""
+    groups = sizes.reshape(-1, GROUP)
+    inside = np.argsort(-groups, axis=1, kind="stable") + np.arange(0, sizes.size, GROUP)[:, None]
+    order: npt.NDArray[np.intp] = inside[np.argsort(-groups.mean(1), kind="stable")].ravel()
+    return order
+
+
+def _steps(moments: Float64Array) -> tuple[Float32Array, Float32Array]:
+    """Return the cost (n,) of an error of 1 in each column, given those after it, and what it adds to these (n, n)."""
+    size = len(moments)
+    damping = max(DAMPING * float(np.trace(moments)) / size, float(np.finfo(np.float32).tiny))
+    factor = np.linalg.cholesky(np.linalg.inv(moments + damping * np.eye(size))).T  # U
+    diagonal = np.diag(factor)
+    return (1 / diagonal**2).astype(np.float32), (factor / diagonal[:, None]).astype(np.float32)
 
 
 def _check(shape: tuple[int, ...]) -> None:
@@ -89,21 +108,33 @@ def _check(shape: tuple[int, ...]) -> None:
         raise ValueError(f"a matrix of shape {shape} has no rows of whole groups of {GROUP}")
 
 
-def _scales(groups: Float32Array, costs: Float32Array) -> npt.NDArray[np.float16]:
+def _scales(groups: Float32Array, costs: Float32Array) -> Float16Array:
     """Return the scale of each group (N, GROUP) with the least sum of squared errors times `costs` (GROUP,)."""
     largest = np.abs(groups).max(1)
-    scales = np.zeros(largest.shape, np.float16)
+    best = np.zeros(largest.shape, np.float16)
     least = np.full(largest.shape, np.inf, np.float32)
     for share in SEARCH:
-        scale = np.maximum(largest * np.float32(share), np.float32(2**-24)).astype(np.float16)
-        wide = scale.astype(np.float32)[:, None]
-        rounded = CODES[np.searchsorted(EDGES, groups / wide)] * wide
-        error = (np.square(rounded - groups) * costs).sum(1)
-        scales, least = np.where(error < least, scale, scales), np.minimum(error, least)
-    return scales
+        size = np.maximum(largest * np.float32(abs(share)), np.float32(SMALLEST)).astype(np.float16)
+        best, least = _better(groups, costs, np.copysign(size, np.float16(share)), best, least)
+    # The least squares solution for the codes that this scale gives, if its own codes are better, too.
+    codes = CODES[np.searchsorted(EDGES, groups / best.astype(np.float32)[:, None])]
+    norms = np.maximum((codes * codes * costs).sum(1), np.finfo(np.float32).tiny)
+    solved = ((codes * groups * costs).sum(1) / norms).astype(np.float16)
+    best, _ = _better(groups, costs, np.where(solved == 0, best, solved), best, least)
+    return best
 
 
-def _join(codes: npt.NDArray[np.uint8], scales: npt.NDArray[np.float16]) -> Packed:
+def _better(
+    groups: Float32Array, costs: Float32Array, scales: Float16Array, best: Float16Array, least: Float32Array
+) -> tuple[Float16Array, Float32Array]:
+    """Return `scales` where their error is less than `least`, else `best`, and the least errors."""
+    wide = scales.astype(np.float32)[:, None]
+    rounded = CODES[np.searchsorted(EDGES, groups / wide)] * wide
+    errors = (np.square(rounded - groups) * costs).sum(1)
+    return np.where(errors < least, scales, best), np.minimum(errors, least)
+
+
+def _join(codes: npt.NDArray[np.uint8], scales: Float16Array) -> Packed:
     """Put two codes (..., n) into each byte."""
     halves = codes.reshape(-1, 2)
     joined = (halves[:, 0] | halves[:, 1] << 4).astype(np.uint8)
