@@ -265,10 +265,10 @@ class Grams:
                     waiting = []
             self.shared(waiting)
 
-    def share_met(self, item: str) -> float | None:
-        """Return how many of an item's 8-grams occur in the texts that were read; None if it has fewer than 8 words."""
+    def count_met(self, item: str) -> tuple[int, int]:
+        """Return how many of an item's 8-grams occur in the texts that were read, and how many it has."""
         own = grams(hashed(words_of(item)))
-        return float(self.met[np.searchsorted(self.known, own)].mean()) if len(own) else None
+        return int(self.met[np.searchsorted(self.known, own)].sum()), len(own)
 
 
 # --- what is no prose
@@ -519,10 +519,9 @@ def check(texts: Sequence[Path], tests: Path) -> dict[str, dict[str, int]]:
     for name, items in sets.items():
         long = anything = half = 0
         for item in items:
-            met = everything.share_met(item)
-            if met is None:
-                continue
-            long, anything, half = long + 1, anything + bool(met > 0), half + bool(met >= 0.5)
+            met, of = everything.count_met(item)
+            if of:
+                long, anything, half = long + 1, anything + bool(met), half + bool(2 * met >= of)
         result[name] = {"items": len(items), "of 8 words": long, "an 8-gram": anything, "half of them": half}
         print(f"{name:24} {len(items):7,} items, {long:7,} of 8 words or more: an 8-gram of {anything:6,}, "
               f"half of the 8-grams of {half:6,}", flush=True)  # fmt: skip

@@ -36,10 +36,10 @@ def read_test(run: PlannedRun, folder: Path) -> tuple[str, list[Example]]:
         return data_checksum(task.data_files(path, settings)), read_examples(task, path, settings, {})
 
 
-def overlap(examples: list[Example], known: Grams) -> list[float]:
-    """Return for each example the largest share of 8-grams that the texts have, of its texts."""
-    shares = ([known.share_met(" ".join(text)) or 0.0 for text in example.texts] for example in examples)
-    return [max(each, default=0.0) for each in shares]
+def overlap(example: Example, known: Grams) -> float:
+    """Return the share of an example's 8-grams that the training text has."""
+    met, of = zip(*(known.count_met(" ".join(text)) for text in example.texts), strict=True)
+    return sum(met) / max(1, sum(of))
 
 
 def clean_items(sets: list[RunSet], folder: Path, texts: list[Path]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def clean_items(sets: list[RunSet], folder: Path, texts: list[Path]) -> dict[str
     known.read(texts)
     chosen = {}
     for (name, path), (checksum, examples) in read.items():
-        shares = overlap(examples, known)
+        shares = [overlap(example, known) for example in examples]
         clean = [number for number, share in enumerate(shares) if share == 0]
         half = sum(share >= 0.5 for share in shares)
         facts = {"set": name, "file": Path(path).name, "examples": len(examples), "half": half, "items": clean}

@@ -35,8 +35,8 @@ class Setting:
 
 
 SETTINGS = {
-    "questions about 48 articles, one seed": Setting(48, 10, 1, unit_effect=0.05),
-    "questions about 48 articles, three seeds": Setting(48, 10, 3, unit_effect=0.05, seed_effect=0.005),
+    "questions about 48 articles, one seed": Setting(48, 20, 1, unit_effect=0.1),
+    "questions about 48 articles, three seeds": Setting(48, 20, 3, unit_effect=0.1, seed_effect=0.005),
     "300 sentences, three seeds that differ little": Setting(300, 1, 3, unit_effect=0.2, seed_effect=0.005),
     "300 sentences, three seeds that differ as much as sentences": Setting(
         300, 1, 3, unit_effect=0.2, seed_effect=0.02

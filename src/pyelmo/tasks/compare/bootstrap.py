@@ -5,6 +5,7 @@ questions about one article, are one unit and are drawn together. The score depe
 or three, and drawing among so few shows too little variance. So each resample adds a draw of the t distribution, scaled
 by the standard error of the difference over seeds. The variance is that of the seeds of both runs: a run with a single
 seed is taken to vary as much as the other. If both have a single seed, the variance of seeds is not known and left out.
+Noise that differs by seed and example is in both draws, so p errs on the careful side.
 
 S seeds, N examples, U units, C counts of a metric, R resamples.
 """
@@ -56,16 +57,16 @@ def paired_bootstrap(
     if units is not None:
         first, second = _by_unit(first, units), _by_unit(second, units)
     number = first.shape[1]
+    freedom, error = _seed_error(metric.main(first.sum(1)), metric.main(second.sum(1)))
     random = np.random.default_rng(seed)
     differences = []
     for start in range(0, resamples, CHUNK):
         rows = min(CHUNK, resamples - start)
         weights = random.multinomial(number, np.full(number, 1 / number), rows).astype(np.float64)  # (R, U)
-        first_scores, second_scores = (
-            metric.main(np.einsum("ru,suc->src", weights, counts, optimize=True)) for counts in (first, second)
-        )  # (S, R)
-        difference = second_scores.mean(0) - first_scores.mean(0) + _seed_noise(first_scores, second_scores, random)
-        differences.append(difference)
+        old, new = (
+            metric.main(np.einsum("ru,suc->src", weights, counts, optimize=True)).mean(0) for counts in (first, second)
+        )  # (R,) each
+        differences.append(new - old + error * random.standard_t(max(1, freedom), rows))
     resampled = np.concatenate(differences)
     low, high = np.percentile(resampled, [2.5, 97.5])
     # The tolerance keeps rounding from deciding between equal scores. The + 1 is there because no finite number of
@@ -83,14 +84,11 @@ def _by_unit(counts: Float64Array, units: npt.NDArray[np.int64]) -> Float64Array
     return sums.swapaxes(0, 1)
 
 
-def _seed_noise(first: Float64Array, second: Float64Array, random: np.random.Generator) -> Float64Array:
-    """Return for each resample how far the difference may be off because of the seeds; (S, R), (S, R) -> (R,)."""
-    rows, freedom = first.shape[1], len(first) + len(second) - 2
-    if freedom == 0:
-        return np.zeros(rows)
-    squares = sum(((scores - scores.mean(0)) ** 2).sum(0) for scores in (first, second))
-    error: Float64Array = np.sqrt(squares / freedom * (1 / len(first) + 1 / len(second)))
-    return random.standard_t(freedom, rows) * error
+def _seed_error(first: Float64Array, second: Float64Array) -> tuple[int, float]:  # (S,), (S,)
+    """Return the degrees of freedom and the standard error of the difference between the mean scores of seeds."""
+    freedom = len(first) + len(second) - 2
+    squares = sum(((scores - scores.mean()) ** 2).sum() for scores in (first, second))
+    return freedom, float(np.sqrt(squares / max(1, freedom) * (1 / len(first) + 1 / len(second))))
 
 
 def describe_draws(result: BootstrapResult, unit: str, *, saved: bool) -> str:
