@@ -51,11 +51,29 @@ def test_the_bundled_models_are_listed_and_small():
     assert sorted(models) == ["en", "ko"]
     for name, facts in models.items():
         assert facts["language"] == LANGUAGES[name]
-        assert facts["bytes"] <= 24 * MIB
+        assert facts["bytes"] <= 32 * MIB
         assert (facts["layers"], facts["dim"]) == (3, 768)
         assert facts["predicts_words"] >= 10_000
         assert facts["licence"]
-    assert sum(facts["bytes"] for facts in models.values()) <= 48 * MIB
+    assert sum(facts["bytes"] for facts in models.values()) <= 64 * MIB
+
+
+SIMILAR = {
+    "en": ("A man is playing a guitar.", "A man plays the guitar.", "The price of oil fell by three percent."),
+    "ko": (
+        ["한", "남자", "가", "기타", "를", "치", "고", "있", "다", "."],
+        ["남자", "가", "기타", "를", "치", "ᆫ다", "."],
+        ["석유", "가격", "이", "내리", "었", "다", "."],
+    ),
+}
+
+
+def test_sentence_vectors_are_near_for_the_same_meaning(model):
+    name, embedder = model
+    assert embedder.pretrained.sentence is not None
+    sentence, same, other = embedder.encode(SIMILAR[name], normalize_embeddings=True)
+    assert sentence @ same > 0.7
+    assert sentence @ other < 0.3
 
 
 def test_every_file_of_the_bundled_models_goes_into_the_package():

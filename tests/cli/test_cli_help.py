@@ -55,6 +55,8 @@ def test_the_example_in_help_runs(verb, here, trained, capsys):
         shutil.move("sentences.txt", "text.txt")
     if verb == "finetune":
         assert main(["prepare", "text.txt", "-o", "corpus", "--valid", "sentences.txt", "--tokenised", "-q"]) == 0
+    if verb == "sentences":
+        assert main(["convert", "MODEL", "my-model"]) == 0
     if verb == "neighbours":
         pytest.importorskip("faiss")
     for parser in CHAINS[verb].values():

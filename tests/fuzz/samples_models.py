@@ -21,10 +21,17 @@ def _copy(target: Path, source: Path, *names: str) -> None:
 
 def _native(precision: str):
     def make(folder: Path, shared: Path) -> None:
+        from collections import Counter
+
         import pyelmo
+        from pyelmo.embed.sentence import make_form
 
         folder.mkdir()
-        pyelmo.load(shared / "LM").save(folder / "LM", precision=precision)
+        model = pyelmo.load(shared / "LM")
+        model.pretrained.sentence = make_form(
+            model.word_table(), Counter(["the", "bank", "of", "the", "river"]), smoothing=0.001, directions=2
+        )
+        model.save(folder / "LM", precision=precision)
 
     return make
 
@@ -82,6 +89,7 @@ def _read(folder: Path) -> None:
     vocab = vocabulary if vocabulary.exists() and not (folder / "config.json").exists() else None
     model = pyelmo.load(folder, vocab=vocab)
     model.embed(["The bank of the river .", ""])
+    model.encode(["The bank of the river .", ""])
     if model.config.softmax:
         model.score("A bank account")
 

@@ -27,7 +27,8 @@ from pyelmo.embed.engines.build import (
 )
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.language_model import LanguageModel, Sentence
-from pyelmo.embed.layers import WORDS, LayerChoice, check_pooling, layer_picker
+from pyelmo.embed.layers import SENTENCE, WORDS, LayerChoice, check_pooling, layer_picker
+from pyelmo.embed.sentence import model_form, stream_sentences
 from pyelmo.embed.stream import VectorOptions, stream_vectors, stream_words
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve as formats
@@ -293,7 +294,8 @@ class Embedder(LanguageModel):
                 layer, or one for each of the 2L - 1 representations of both directions), or a `ScalarMix`.
             pooling: "mean", "max", "first" or "last" over the tokens; the result for a sentence without tokens is NaN.
                 "words" gives one vector per word between white space, such as a Korean eojeol, or per word of a list:
-                the mean of the tokens into which the model's language splits it.
+                the mean of the tokens into which the model's language splits it. "sentence" gives the model's own
+                sentence vector from its token layer, as `encode`; zeros for a sentence without tokens.
             batch_size: The largest number of sentences in a batch. Batches are also limited by their tokens.
             device: Move the model to this device first.
             progress: Show a progress bar on stderr.
@@ -369,6 +371,7 @@ class Embedder(LanguageModel):
         check_choice("output", output, ("numpy", "torch"))
         check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling, keep_boundaries=keep_boundaries)
+        form = model_form(self.pretrained, layers) if pooling == SENTENCE else None
         pick = layer_picker(layers, self.config)
         if device is not None:
             self.to(device)
@@ -381,7 +384,10 @@ class Embedder(LanguageModel):
             split = (self._split_within(sentence, number) for number, sentence in enumerate(sentences))
             plain = replace(options, pooling=None, output="numpy", dtype="float32")
             return stream_words(split, functools.partial(run, options=plain), options)
-        return run((self.tokenise(sentence, number) for number, sentence in enumerate(sentences)), options)
+        words = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
+        if form is not None:
+            return stream_sentences(form, self.word_table(), words, self.config.directions, options)
+        return run(words, options)
 
     def _split_within(self, sentence: Sentence, number: int) -> tuple[list[str], list[tuple[int, int]]]:
         """Return the tokens of a sentence, and which of them belong to each word between white space."""
@@ -396,8 +402,8 @@ class Embedder(LanguageModel):
         batch_size: int | None = None,
         show_progress_bar: bool = False,
         *,
-        layers: LayerChoice = "average",
-        pooling: str = "mean",
+        layers: LayerChoice | None = None,
+        pooling: str | None = None,
         convert_to_tensor: bool = False,
         normalize_embeddings: bool = False,
         device: str | torch.device | None = None,
@@ -408,13 +414,16 @@ class Embedder(LanguageModel):
             sentences: One string, or several sentences as in `embed`.
             batch_size: The largest number of sentences in a batch.
             show_progress_bar: Show a progress bar on stderr.
-            layers, pooling: As in `embed`.
+            layers, pooling: As in `embed`. Without either, the model's own sentence vector, pooling "sentence": the
+                mean of the token layer, in which frequent words and common directions count less. If the model has
+                none (`elmo sentences` adds it), or with one of the two, the defaults are "average" and "mean".
             convert_to_tensor: Return a torch tensor instead of a numpy array.
             normalize_embeddings: Scale each vector to length 1, so that dot products are cosines.
             device: Move the model to this device first.
 
         Returns:
-            An array (number of sentences, D), or (D,) for one string. The vector of a sentence without words is NaN.
+            An array (number of sentences, D), or (D,) for one string. The vector of a sentence without words is zero,
+            which is similar to nothing, and NaN for another pooling than "sentence".
 
         Raises:
             InputError: A sentence or an argument cannot be used.
@@ -428,11 +437,15 @@ class Embedder(LanguageModel):
             >>> round(float(vector @ vector), 3)
             1.0
         """
-        if pooling in (None, WORDS) or (isinstance(layers, str) and layers == "all"):
+        if pooling == WORDS or (isinstance(layers, str) and layers == "all"):
             raise InputError("encode: needs a pooling and one layer or a mix, so that a sentence has one vector")
+        if layers is None:
+            if pooling is None and self.pretrained.sentence is not None:
+                pooling = SENTENCE
+            layers = "all" if pooling == SENTENCE else "average"
         single = isinstance(sentences, str)
         vectors = self.embed(
-            [sentences] if isinstance(sentences, str) else sentences, layers=layers, pooling=pooling,
+            [sentences] if isinstance(sentences, str) else sentences, layers=layers, pooling=pooling or "mean",
             batch_size=batch_size, device=device, progress=show_progress_bar,
         )  # fmt: skip
         matrix = np.stack(vectors) if vectors else np.zeros((0, self.config.dim), np.float32)
@@ -441,14 +454,15 @@ class Embedder(LanguageModel):
         result = matrix[0] if single else matrix
         return torch.from_numpy(result) if convert_to_tensor else result
 
-    def similarity(self, first: Sentence, second: Sentence, *, layers: LayerChoice = "top") -> float:
+    def similarity(self, first: Sentence, second: Sentence, *, layers: LayerChoice | None = None) -> float:
         """Return the cosine of two words in their sentences, or of two sentences.
 
         Args:
             first: A sentence. With asterisks around one word, as in "the *bank* of a river", that word is compared;
-                otherwise the mean of all its words.
+                otherwise the vectors of both sentences.
             second: The other sentence, with a marked word if and only if `first` has one.
-            layers: As in `embed`, except "all".
+            layers: As in `embed`, except "all". By default the top layer, but for sentences the model's own sentence
+                vectors, if it has them (`encode`); with a choice, sentences are the means of their words.
 
         Returns:
             The cosine, between -1 and 1.
@@ -473,9 +487,10 @@ class Embedder(LanguageModel):
         if not all(words):
             return 0.0  # a sentence without words is similar to nothing
         if counts == [0, 0]:
-            vectors = self.embed(words, layers=layers, pooling="mean")  # (D,) each
+            default = None if self.pretrained.sentence else "top"
+            vectors = self.encode(words, layers=default if layers is None else layers)  # (D,) each
         elif counts == [1, 1]:
-            arrays = self.embed(words, layers=layers)  # (T, D) each
+            arrays = self.embed(words, layers="top" if layers is None else layers)  # (T, D) each
             vectors = [array[positions[0]] for array, positions in zip(arrays, marked, strict=True)]
         else:
             raise InputError(

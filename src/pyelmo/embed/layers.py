@@ -20,7 +20,8 @@ from pyelmo.model.scalar_mix import ScalarMix, weigh
 
 LayerChoice = str | int | Sequence[float] | ScalarMix
 WORDS = "words"  # one vector per word, instead of one per sentence
-POOLINGS = ("mean", "max", "first", "last", WORDS)
+SENTENCE = "sentence"  # one vector per sentence by the sentence form of the model
+POOLINGS = ("mean", "max", "first", "last", WORDS, SENTENCE)
 
 
 def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor], Tensor]:
@@ -74,8 +75,10 @@ def _on(mix: ScalarMix, device: torch.device) -> ScalarMix:
 def check_pooling(pooling: str | None, *, keep_boundaries: bool = False) -> None:
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
-    if pooling == WORDS and keep_boundaries:
-        raise InputError("pooling 'words' has no boundary tokens. Choose it or keep_boundaries (--keep-boundaries)")
+    if pooling in (WORDS, SENTENCE) and keep_boundaries:
+        raise InputError(
+            f"pooling {pooling!r} has no boundary tokens. Choose it or keep_boundaries (--keep-boundaries)"
+        )
 
 
 def pool_words(values: Float32Array, groups: Sequence[tuple[int, int]]) -> Float32Array:  # (.., T, D) -> (.., W, D)

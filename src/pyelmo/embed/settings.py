@@ -13,7 +13,8 @@ from typing import Any
 from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.files.inputs import DOCUMENT, documents_to_sentences, kept_types
 from pyelmo.embed.files.store import FORMATS, check_format
-from pyelmo.embed.layers import WORDS, check_pooling, layer_picker, mix_weights
+from pyelmo.embed.layers import SENTENCE, WORDS, check_pooling, layer_picker, mix_weights
+from pyelmo.embed.sentence import model_form
 from pyelmo.errors import InputError
 from pyelmo.files import absolute
 from pyelmo.formats import resolve
@@ -69,6 +70,8 @@ class EmbedSettings:
     def build_embedder(self, pretrained: Pretrained) -> Embedder:
         """Return an embedder of a model that was read, after checking that the model has the chosen layers."""
         layer_picker(self.layers, pretrained.config)
+        if self.pooling == SENTENCE:
+            model_form(pretrained, self.layers)
         embedder = Embedder(
             pretrained, device=self.device, language=self.language, precision=self.precision, threads=self.threads
         )

@@ -61,7 +61,7 @@ def stream_vectors(
     dtype = "float32" if options.pooling else options.dtype
     submitted: deque[_SubmittedBatch] = deque()
     windows: deque[_Window] = deque()
-    for tokens in _windows(sentences, max(window, 2 * engine.batch_tokens)):
+    for tokens in split_windows(sentences, max(window, 2 * engine.batch_tokens)):
         windows.append(_Window([None] * len(tokens), len(tokens)))
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens)) + 2
         # All words of a window are looked up in the order of the text: after sorting by length, words that follow each
@@ -101,7 +101,7 @@ def stream_words(
         yield torch.from_numpy(pooled) if options.output == "torch" else pooled
 
 
-def _windows(sentences: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
+def split_windows(sentences: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
     """Yield groups of sentences with about `size` tokens each."""
     window: list[list[str]] = []
     tokens = 0

@@ -30,6 +30,12 @@ def describe(model: Pretrained) -> dict[str, Any]:
             "predicts_words": config.softmax or 0,
             "words_known": vocab is not None,
         },
+        "sentence": None
+        if (form := model.sentence) is None
+        else {
+            "weighted_words": len(form.weights),
+            "common_directions": len(form.common),
+        },
         "chars": to_dict(config.chars) if config.chars else None,
         "lstm": to_dict(config.lstm),
     }

@@ -1,4 +1,5 @@
-"""pyelmo's own format: a folder with config.json, model.safetensors and, if known, vocab.txt and characters.json.
+"""pyelmo's own format: a folder with config.json, model.safetensors and, if known, vocab.txt, characters.json and
+sentence.json.
 
 config.json has the model's config, the spelling of its boundary and unknown tokens and, if known, its language.
 With int8 weights, a matrix is stored as two tensors (see `quantise`): NAME has the int8 values, NAME.scale the scales.
@@ -28,6 +29,7 @@ from pyelmo.formats.pretrained import (
     find_vocabulary,
     floats,
 )
+from pyelmo.formats.sentence import SENTENCE, read_form
 from pyelmo.formats.tensor_file import TensorFile, write_tensors
 from pyelmo.kernels.cpu import quantise4
 from pyelmo.kernels.cpu.quantise import Quantised, quantise
@@ -68,7 +70,7 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
     vocab = find_vocabulary(folder, vocab, config, _special_tokens(folder, header.get("marks")))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
     model = Weights(config, stored, weights, quantised=stored.quantised)
-    return Pretrained(model, lexicon, "pyelmo", str(folder), language)
+    return Pretrained(model, lexicon, "pyelmo", str(folder), language, read_form(folder, config))
 
 
 def _special_tokens(folder: Path, marks: Any) -> dict[str, str]:
@@ -230,5 +232,7 @@ def write(
         if isinstance(model.lexicon.alphabet, Dictionary):
             symbols = {"symbols": list(model.lexicon.alphabet.symbols)}
             (part / CHARACTERS).write_text(json.dumps(symbols, ensure_ascii=True), encoding="utf-8")
+        if model.sentence is not None:
+            model.sentence.write(part / SENTENCE)
         (part / CONFIG).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
         write_tensors(part / WEIGHTS, arrays, {"format": "pt"})

@@ -16,6 +16,7 @@ import numpy as np
 from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig, weight_shapes
 from pyelmo.errors import FormatError
+from pyelmo.formats.sentence import SENTENCE, SentenceForm
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.kernels.cpu.quantise4 import Packed
 from pyelmo.text.lexicon import Lexicon
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 StoredWeight = Float32Array | Quantised | Packed
 # What a folder of a model may contain, in pyelmo's format or in AllenNLP's: either replaces the other.
 MODEL_FILES = (
-    "config.json", "model.safetensors", "vocab.txt", "characters.json", "options.json", "weights.hdf5",
+    "config.json", "model.safetensors", "vocab.txt", "characters.json", SENTENCE, "options.json", "weights.hdf5",
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ class Pretrained:
     """A model as read from any format: its weights or modules, its lexicon, and the source it was read from.
 
     If `model` is `Weights`, the modules are built on the first access to `bilm`. `language` names the tokeniser rules
-    of the training text, if they are known.
+    of the training text, if they are known. `sentence` is how the model makes one vector of a sentence.
     """
 
     model: BiLM | Weights
@@ -90,6 +91,7 @@ class Pretrained:
     format: str
     source: str
     language: str | None = None
+    sentence: SentenceForm | None = None
 
     @property
     def config(self) -> ModelConfig:

@@ -46,7 +46,8 @@ def finetune(
     """Train a model further on a prepared corpus; if it has no softmax, train one first with the rest frozen."""
     processes = processes or Processes()
     corpus, output = Corpus.open(corpus_folder), Path(output)
-    model = replace(model, language=model.language or corpus.manifest.settings.language)
+    # The common direction of its sentence form is no longer that of the trained weights.
+    model = replace(model, language=model.language or corpus.manifest.settings.language, sentence=None)
     settings = {"model": to_dict(model.bilm.config), "source": model.source, "training": to_dict(config)}
     if processes.first:
         check_output(output, force=True)

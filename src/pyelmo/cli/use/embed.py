@@ -34,10 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     weights = "all, top, average, the index of a layer from 0, or the weights of a mix such as 0.2,0.3,0.5"
     options.add_layers(parser, default="all", choices=weights)
     parser.add_argument(
-        "--pooling", choices=("mean", "max", "first", "last", "words"),
-        help="write one vector per sentence, computed from those of its tokens, as one matrix in npz and Parquet (NaN "
-        "for a blank line); words: one per word between spaces (a Korean eojeol), the mean of its tokens (default: one "
-        "vector per token)",
+        "--pooling", choices=("sentence", "mean", "max", "first", "last", "words"),
+        help="write one vector per sentence, computed from those of its tokens, as one matrix in npz and Parquet; "
+        "sentence: the model's own form (zeros for a blank line), mean and others: over the tokens (NaN for a blank "
+        "line); words: one per word between spaces (a Korean eojeol), the mean of its tokens (default: one vector per "
+        "token)",
     )  # fmt: skip
     parser.add_argument(
         "--format", choices=("hdf5", "npz", "parquet", "jsonl"),
@@ -141,7 +142,7 @@ def _run_single(args: argparse.Namespace) -> None:
             settings, embedder, sentences, args.output, extra=extra, force=args.force, advance=bar.update
         )
     if blank and not args.quiet:
-        missing = "null" if settings.format == "jsonl" else "NaN"
+        missing = "zeros" if settings.pooling == "sentence" else "null" if settings.format == "jsonl" else "NaN"
         result = "no vectors" if settings.pooling in (None, "words") else f"{missing} instead of a vector"
         say(f"elmo: {blank} blank lines have {result}, and are counted in the numbering of the sentences")
 

@@ -19,6 +19,7 @@ from pyelmo.embed.bulk.job import RESUME, BulkJob
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.files.inputs import InputScan
 from pyelmo.embed.files.store import JOB
+from pyelmo.embed.layers import SENTENCE
 from pyelmo.errors import OutputError, PyelmoError
 from pyelmo.files import check_output, entries, write_text
 from pyelmo.formats.pretrained import checksum
@@ -44,7 +45,7 @@ def describe(job: BulkJob, embedder: Embedder, scan: InputScan) -> dict[str, Any
     return {
         "version": VERSION,
         "inputs": [{"name": name, "sha256": sha} for name, sha in zip(job.inputs, scan.sha256, strict=True)],
-        "model": {"name": job.settings.model, "sha256": _model_checksum(embedder)},
+        "model": {"name": job.settings.model, "sha256": _model_checksum(embedder, job.settings.pooling)},
         **_reading(job),
         **settings,
         "language": embedder.language,  # also if it was not given, but taken from the model
@@ -61,9 +62,11 @@ def _reading(job: BulkJob) -> dict[str, Any]:
     return {**{name: value or None for name, value in values.items()}, "input_format": input_format}
 
 
-def _model_checksum(embedder: Embedder) -> str:
+def _model_checksum(embedder: Embedder, pooling: str | None) -> str:
     """Return a checksum of the content: a copy of the model, or another format of it, may resume the job."""
-    return hashlib.sha256((repr(embedder.config) + checksum(embedder.pretrained)).encode()).hexdigest()
+    form = embedder.pretrained.sentence if pooling == SENTENCE else None
+    content = repr(embedder.config) + checksum(embedder.pretrained) + (form.to_json() if form else "")
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def begin(folder: Path, description: dict[str, Any], *, force: bool) -> None:

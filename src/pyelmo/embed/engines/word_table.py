@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyelmo.arrays import Int32Array
+from pyelmo.arrays import Float32Array, Int32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.files import atomic_path
 from pyelmo.formats.torch_file import read_safetensors, write_safetensors
@@ -66,6 +66,15 @@ class WordTable:
         begin, end = (self._lexicon.begin,), (self._lexicon.end,)
         with self._lock:
             return self._look_up([word for sentence in sentences for word in chain(begin, sentence, end)])
+
+    def vectors(self, words: Sequence[str]) -> Float32Array:
+        """Return the vectors of words (N, P), as a copy on the CPU."""
+        with self._lock:
+            rows, table = self._look_up(words)
+        if table is None:
+            return np.empty((0, self.engine.size), np.float32)
+        chosen: Float32Array = table[rows] if isinstance(table, np.ndarray) else table[rows].float().cpu().numpy()
+        return chosen
 
     def _look_up(self, words: Sequence[str]) -> tuple[Int32Array, Any]:
         known = len(self)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.files.store import open_writer
-from pyelmo.embed.layers import WORDS
+from pyelmo.embed.layers import SENTENCE, WORDS
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
 from pyelmo.text.rows import TextRow
@@ -32,7 +32,8 @@ def write_embeddings(
     sentences are numbered from `first` on. If `count` is given, another number of sentences is an error. `advance`
     is called with 1 after each sentence.
     """
-    layer_names = [f"layer_{number}" for number in range(embedder.config.layers)] if settings.layers == "all" else None
+    stacked = settings.layers == "all" and settings.pooling != SENTENCE
+    layer_names = [f"layer_{number}" for number in range(embedder.config.layers)] if stacked else None
     blank = 0
     pending: deque[tuple[TextRow, list[str]]] = deque()  # sentences whose vectors have not arrived yet
 
