@@ -11,6 +11,7 @@ import torch
 from pyelmo import kernels
 from pyelmo.recipes import read_settings
 from pyelmo.tasks.harness.model import TaskModel
+from pyelmo.tasks.harness.run import _embedding_threads
 from pyelmo.tasks.harness.task import find_task
 from pyelmo.tasks.harness.training_loop import _StepQueue
 from pyelmo.tasks.inputs.representation import EncoderShape
@@ -71,3 +72,15 @@ def test_a_shared_gpu_has_one_step_queued_while_the_host_prepares_the_next(monke
     waits = [call.split()[-1] for call in calls if call.startswith("waited")]
     queued = [str(number) for number, call in enumerate(calls, 1) if call.endswith("queued")]
     assert waits == queued[:-1]  # each step waits for the one before, and nothing waits for the last
+
+
+@pytest.mark.parametrize(("device", "threads"), [("cuda:0", 1), ("cpu", 2)])
+def test_a_process_whose_gpu_embeds_rounds_vectors_with_one_thread(device, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with _embedding_threads(device):
+            assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -106,7 +106,7 @@ def train_run(
         output: The folder of the run.
         cache_folder: Where the vectors of a frozen encoder are stored (default: `cache` beside the run).
         device: The device for the network and the encoder.
-        threads: CPU threads for training. One is fastest for these small networks; embedding uses torch's default.
+        threads: CPU threads for training. One is fastest for these small networks. A CPU embeds with torch's default.
         say: Called with each line of the log.
         progress: Show progress bars.
         tensorboard: Write TensorBoard files as well.
@@ -121,11 +121,13 @@ def train_run(
     data = _read_data(task, settings)
     open_run_folder(output, _facts(settings, encoder), settings.recipe, origin or {}, force=force)
     cache = Path(cache_folder) if cache_folder else output.parent / CACHE
+    with _embedding_threads(device):
+        layer_source = _cached_layers(settings, encoder, data, cache, device, progress)
     shared = _SharedInputs(
         task, settings, data,
         vocabularies=task.build_vocabularies(data["train"]),
         encoder=describe_encoder(settings.encoder, encoder) if settings.encoder and encoder else None,
-        layer_source=_cached_layers(settings, encoder, data, cache, device, progress),
+        layer_source=layer_source,
         vectors=StaticVectors.load(settings.vectors) if settings.vectors else None,
     )  # fmt: skip
     seeds = range(settings.first_seed, settings.first_seed + settings.seeds)
@@ -150,7 +152,8 @@ def fill_cache(settings: RunSettings, cache_folder: str | Path, *, device: str =
     settings = _decide(settings)
     encoder = open_task_encoder(settings.encoder, device) if settings.encoder else None
     data = _read_data(find_task(settings.task), settings)
-    return _cached_layers(settings, encoder, data, Path(cache_folder), "cpu", progress) is not None
+    with _embedding_threads(device):
+        return _cached_layers(settings, encoder, data, Path(cache_folder), "cpu", progress) is not None
 
 
 def _decide(settings: RunSettings) -> RunSettings:
@@ -174,6 +177,11 @@ def _torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _embedding_threads(device: str) -> contextlib.AbstractContextManager[None]:
+    """Use one thread if a GPU embeds: a CPU only rounds and writes small arrays then, beside other processes."""
+    return _torch_threads(1) if torch.device(device).type == "cuda" else contextlib.nullcontext()
 
 
 def _cached_layers(
