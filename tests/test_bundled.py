@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pyelmo
+from pyelmo.embed.scoring import predict
 from pyelmo.formats import bundled
 from pyelmo.formats.bundled import BUNDLED
-from pyelmo.training.scoring import predict
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20

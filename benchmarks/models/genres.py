@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pyelmo.embed.engines.torch_perplexity import perplexity
+from pyelmo.embed.perplexity import Document
 from pyelmo.errors import InputError
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.formats.resolve import read
@@ -31,7 +33,6 @@ from pyelmo.model.softmax import Softmax
 from pyelmo.provenance import machine
 from pyelmo.text.tokens import split_sentences, split_words
 from pyelmo.text.vocabulary import Vocabulary
-from pyelmo.training.evaluate import Document, perplexity
 
 SEARCH = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)  # parts of the largest weight that the outermost code may stand for
 

@@ -37,10 +37,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 import pyelmo
+from pyelmo.embed.scoring import PRIOR_POWER, log_prior
 from pyelmo.provenance import machine, plain_command
 from pyelmo.text.marked import GAP, read_gap
 from pyelmo.text.tokens import TokenSpan, split_sentences, split_spans, split_words
-from pyelmo.training.scoring import PRIOR_POWER, log_prior
 
 EXPONENTS = [step / 10 for step in range(11)]
 PART = 250  # gaps computed at once

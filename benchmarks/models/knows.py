@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from pyelmo.embed.engines.torch_perplexity import perplexity
 from pyelmo.encoders.registry import identity, open_encoder
 from pyelmo.errors import PyelmoError
 from pyelmo.files import sha256
@@ -37,7 +38,6 @@ from pyelmo.probes.figures import Measurement, measure
 from pyelmo.provenance import machine, plain_command, versions
 from pyelmo.text.lines import numbered_lines
 from pyelmo.text.tokens import split_sentences, split_words
-from pyelmo.training.evaluate import perplexity
 
 PARTS = {"en": ("perplexity", "wsd", "pos", "senses"), "ko": ("perplexity", "pos", "senses")}
 UNKNOWN = "<unk>"  # the out-of-vocabulary token of WikiText

@@ -15,10 +15,10 @@ import sys
 import time
 from pathlib import Path
 
+from pyelmo.embed.engines.torch_perplexity import perplexity
 from pyelmo.formats import native
 from pyelmo.provenance import machine
 from pyelmo.training import processes
-from pyelmo.training.evaluate import perplexity
 from pyelmo.training.loop import pretrain
 from pyelmo.training.recipe import read_recipe
 

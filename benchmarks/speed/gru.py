@@ -13,7 +13,7 @@ from contextlib import nullcontext
 import torch
 from steps import arguments, compare
 
-from pyelmo import kernels
+from pyelmo.kernels import choice
 from pyelmo.tasks.qa.network import QaNetwork, TextBatch, answer_loss
 
 INPUTS, QUESTION = 968, 12
@@ -31,7 +31,7 @@ def main() -> None:
         for length in (args.time, QUESTION)
     )
     places = [[(row % args.time, row % args.time)] for row in range(args.batch)]
-    paths = {"torch": kernels.plain_only, **({"kernel": nullcontext} if kernels.available(args.device) else {})}
+    paths = {"torch": choice.plain_only, **({"kernel": nullcontext} if choice.available(args.device) else {})}
     compare(network, lambda: answer_loss(network(passage, question), places), paths, args)
 
 

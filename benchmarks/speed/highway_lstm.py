@@ -13,7 +13,7 @@ from contextlib import nullcontext
 import torch
 from steps import Way, arguments, compare
 
-from pyelmo import kernels
+from pyelmo.kernels import choice
 from pyelmo.tasks.srl.network import SrlNetwork
 
 INPUTS, LABELS = 868, 100
@@ -27,8 +27,8 @@ def main() -> None:
     predicates = torch.randint(args.time, (args.batch,), device=args.device)
     mask = torch.ones(args.batch, args.time, dtype=torch.bool, device=args.device)
     labels = torch.randint(LABELS, (args.batch * args.time,), device=args.device)
-    paths: dict[str, Way] = {"loop": kernels.plain_only}
-    if kernels.available(args.device):
+    paths: dict[str, Way] = {"loop": choice.plain_only}
+    if choice.available(args.device):
         paths["kernel"] = nullcontext
 
     def loss() -> torch.Tensor:

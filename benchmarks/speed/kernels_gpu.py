@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pyelmo import kernels
 from pyelmo.config import CharConfig
+from pyelmo.kernels import choice
 from pyelmo.kernels.gpu.softmax import draw_negatives, fast_sampled_nll, sampled_nll, touched
 from pyelmo.model.char_cnn import CharCNN
 from pyelmo.model.lstm import projected_lstm
@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("this benchmark needs a CUDA device")
-    assert kernels.available("cuda"), "Triton does not work here; the log says why"
+    assert choice.available("cuda"), "Triton does not work here; the log says why"
     rows: list[dict[str, Any]] = []
     ceiling = matmul_rate()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: 8192^3 bfloat16 at {ceiling / 1e12:.0f} TFLOP/s")

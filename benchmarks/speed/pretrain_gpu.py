@@ -23,10 +23,10 @@ from typing import Any
 import torch
 from kernels_gpu import matmul_rate
 
-from pyelmo import kernels
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig
 from pyelmo.corpus.corpus import Corpus
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.kernels import choice
 from pyelmo.model.bilm import BiLM
 from pyelmo.provenance import machine
 from pyelmo.training.feed import Feed, open_stream, type_tables
@@ -70,7 +70,7 @@ def speed(
     torch.cuda.reset_peak_memory_stats()
     shares: dict[str, float] = {}
     try:
-        with kernels.plain_only() if path == "plain" else torch.enable_grad():
+        with choice.plain_only() if path == "plain" else torch.enable_grad():
             batches = iter(feed)
             for _ in range(2 if path == "plain" else 30):
                 taken.step(next(batches)[0], 0.2 if name != "bundled" else 0.001)
@@ -130,7 +130,7 @@ def loss_curve(corpus: Corpus, *, path: str, precision: str = "bf16", steps: int
     taken, feed = open_trainer(corpus, SIZES["small"], training, graphs=path == "graphs")
     losses = []
     try:
-        with kernels.plain_only() if path == "plain" else torch.enable_grad():
+        with choice.plain_only() if path == "plain" else torch.enable_grad():
             for (batch, _), _ in zip(feed, range(steps), strict=False):
                 losses.append(taken.step(batch, training.lr).mean())
     finally:

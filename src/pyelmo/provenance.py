@@ -8,6 +8,8 @@ Environment:
 from __future__ import annotations
 
 import datetime
+import importlib
+import importlib.metadata
 import os
 import platform
 import re
@@ -17,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from pyelmo.version import __version__
 
@@ -26,7 +27,7 @@ def versions() -> dict[str, Any]:
     """Return the date and the versions of the software."""
     return {
         "date": datetime.date.today().isoformat(), "pyelmo": __version__, "python": platform.python_version(),
-        "torch": torch.__version__, "numpy": np.__version__,
+        "torch": _torch_version(), "numpy": np.__version__,
     }  # fmt: skip
 
 
@@ -48,10 +49,25 @@ def machine() -> dict[str, Any]:
         "commit": os.environ.get("PYELMO_COMMIT") or _commit(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
-        "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
+        "gpu": _gpu(),
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": _torch_version(),
     }
+
+
+def _torch_version() -> str | None:
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _gpu() -> str | None:
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        return None
+    return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
 
 
 def _commit() -> str:

@@ -199,4 +199,4 @@ def test_a_model_moves_to_a_device(tiny):
     assert tiny.to("cpu") is tiny
     with pytest.raises(InputError, match="device 'nowhere' cannot be used"):
         tiny.to("nowhere")
-    assert tiny.device.type == "cpu"
+    assert tiny.device == "cpu"

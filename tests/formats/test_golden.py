@@ -12,8 +12,8 @@ from support import FIXTURES, GOLDEN, fixture_folder, worst
 
 import pyelmo
 from pyelmo.compat.allennlp import Elmo, ElmoEmbedder, batch_to_ids
+from pyelmo.embed.engines.torch_perplexity import perplexity
 from pyelmo.text.characters import encode_rows
-from pyelmo.training.evaluate import perplexity
 
 OUTPUTS = GOLDEN / "allennlp-outputs"
 

@@ -7,7 +7,7 @@ import torch
 from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kernels
 from torch import Tensor
 
-from pyelmo.kernels import plain_only
+from pyelmo.kernels.choice import plain_only
 from pyelmo.model.recurrent import BiGru, gru_recurrence
 
 pytest.importorskip("triton")

@@ -12,14 +12,30 @@ from support import GOLDEN, make_embedder
 
 import pyelmo
 from pyelmo.config import WordConfig
+from pyelmo.embed.engines.torch_perplexity import perplexity
 from pyelmo.errors import InputError
 from pyelmo.formats.trim import trim
-from pyelmo.training.evaluate import perplexity
-from pyelmo.training.scoring import score
 
 from .conftest import SMALL, TEXT
 
 SENTENCES = [line.split() for line in TEXT.read_text().splitlines()[:40]]
+
+
+def score(model, sentences):
+    return pyelmo.Embedder(model).score_sentences(sentences)
+
+
+@pytest.mark.parametrize("context", ["sentence", "document"])
+@pytest.mark.parametrize("batch_size", [2, 32])
+def test_an_engine_measures_the_perplexity_of_the_modules(model, context, batch_size, monkeypatch):
+    documents = [SENTENCES[:7], SENTENCES[7:8], SENTENCES[8:]]
+    monkeypatch.setattr("pyelmo.embed.perplexity.RUN_TOKENS", 100)  # documents in several parts
+    wanted = perplexity(model, documents, context=context)
+    parts = []
+    got = pyelmo.Embedder(model).perplexity(documents, context=context, batch_size=batch_size, advance=parts.append)
+    assert (got.forward, got.backward) == pytest.approx((wanted.forward, wanted.backward), rel=1e-5)
+    assert (got.words, got.unknown) == (wanted.words, wanted.unknown)
+    assert sum(parts) == got.words
 
 
 @pytest.mark.parametrize("context", ["sentence", "document"])

@@ -22,11 +22,11 @@ import pyelmo
 from pyelmo.config import WordConfig, to_dict
 from pyelmo.corpus.corpus import PrepareSettings
 from pyelmo.corpus.prepare import prepare
+from pyelmo.embed.engines.torch_perplexity import perplexity
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, NotFoundError, OutputError
 from pyelmo.files import locked
 from pyelmo.recipes import recipe_names
 from pyelmo.training import checkpoint
-from pyelmo.training.evaluate import perplexity
 from pyelmo.training.finetune import finetune
 from pyelmo.training.loop import pretrain
 from pyelmo.training.recipe import read_recipe

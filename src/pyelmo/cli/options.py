@@ -6,10 +6,13 @@ Every `add_...` function adds one option, or a group that belongs together, to t
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, require_torch
 from pyelmo.text.rows import FORMATS, PARQUET_COLUMNS, ReadOptions
 
 if TYPE_CHECKING:
@@ -207,10 +210,17 @@ def parse_layers(text: str) -> str | int | list[float]:
 
 def choose_device(device: str, precision: str = "float32") -> str:
     """Return the device to compute on, with `auto` resolved: a GPU if there is one that computes in this precision."""
+    if device == "cpu" or (device == "auto" and (precision == "int8" or not _may_have_gpu())):
+        return "cpu"
+    if device == "auto":
+        try:
+            import torch
+        except ImportError:
+            return "cpu"
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    require_torch(f"--device {device}:")
     import torch
 
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() and precision != "int8" else "cpu"
     try:
         kind = torch.device(device).type
     except RuntimeError:
@@ -220,18 +230,31 @@ def choose_device(device: str, precision: str = "float32") -> str:
     return device
 
 
+def _may_have_gpu() -> bool:
+    """Return whether the driver of a GPU is installed, which is known without waiting for torch."""
+    import ctypes
+
+    if Path("/dev/kfd").exists():  # of AMD
+        return True
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def check_at_least(option: str, value: int | None, minimum: int) -> None:
     if value is not None and value < minimum:
         raise InputError(f"{option} {value}: must be at least {minimum}")
 
 
 def set_threads(threads: int | None) -> None:
-    """Compute on a number of CPU threads from now on; None keeps torch's default, the number of cores."""
+    """Compute on a number of CPU threads from now on; None keeps the default, the number of cores."""
     check_at_least("--threads", threads, 1)
     if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # for what is loaded from now on
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(threads)
 
 
 def load_embedder(args: argparse.Namespace) -> Embedder:

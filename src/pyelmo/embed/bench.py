@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import math
+import os
 import random
 import re
 import statistics
@@ -19,14 +21,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
-from pyelmo.config import CharConfig, LstmConfig, ModelConfig
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig, weight_shapes
 from pyelmo.embed.embedder import Embedder, Precision, load
+from pyelmo.embed.engines.build import torch_engine
 from pyelmo.errors import InputError, PyelmoError
-from pyelmo.formats.pretrained import Pretrained
+from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights
 from pyelmo.kernels.cpu import compiled
-from pyelmo.model.bilm import BiLM
 from pyelmo.text.characters import Bytes
 from pyelmo.text.lexicon import Lexicon
 
@@ -63,8 +65,13 @@ def word_flops(config: ModelConfig) -> int:
 
 def random_model(size: str) -> Embedder:
     """Return a model with seeded random weights. Its speed is that of a trained model."""
-    torch.manual_seed(0)
-    return Embedder(Pretrained(BiLM(SIZES[size]), Lexicon(Bytes()), "random", f"random, {size} size"))
+    generator, source = np.random.default_rng(0), f"random, {size} size"
+    weights: dict[str, StoredWeight] = {}
+    for name, shape in weight_shapes(SIZES[size]).items():
+        inputs = shape[-1] if name.startswith("lstm.") else math.prod(shape[1:])
+        spread = 0.0 if name.endswith("bias") else inputs**-0.5
+        weights[name] = np.float32(spread) * generator.standard_normal(shape, np.float32)
+    return Embedder(Pretrained(Weights(SIZES[size], weights, source), Lexicon(Bytes()), "random", source))
 
 
 def standard_sentences(count: int = SENTENCES) -> list[list[str]]:
@@ -107,7 +114,7 @@ def bench(
         "sentences": len(sentences),
         "words": len(words),
         "distinct_words": len(set(words)),
-        "device": torch.cuda.get_device_name(device) if kind == "cuda" else device,
+        "device": torch_engine(device).gpu_name(device) if kind == "cuda" else device,
         **next(iter(results.values()))["model"],
         "precisions": {precision: facts["measured"] for precision, facts in results.items()},
     }
@@ -115,7 +122,11 @@ def bench(
 
 def _measure_in_process(request: dict[str, Any]) -> dict[str, Any]:
     command = [sys.executable, "-m", "pyelmo.embed.bench"]
-    run = subprocess.run(command, input=json.dumps(request), stdout=subprocess.PIPE, text=True)
+    environment = dict(os.environ)
+    if request["threads"] is not None:  # for the peak FLOP/s, which numpy's library of matrices measures
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment |= dict.fromkeys(names, str(request["threads"]))
+    run = subprocess.run(command, input=json.dumps(request), stdout=subprocess.PIPE, text=True, env=environment)
     if run.returncode:
         raise PyelmoError(f"{request['precision']}: the measuring process exited with status {run.returncode}")
     answer: dict[str, Any] = json.loads(run.stdout)
@@ -136,12 +147,11 @@ def _measure(
     start = time.perf_counter()
     model = load(source, device=device, precision=precision, threads=threads, **files)
     loaded = time.perf_counter() - start
-    torch.set_num_threads(model.threads)  # for the peak FLOP/s, which torch measures
     log.info("measuring %s: memory", precision)
     for _ in model.stream(sentences):  # results are dropped; afterwards all caches are warm
         pass
     memory = _peak_memory(model.device)
-    limit = _arithmetic_limit(model.device, torch.bfloat16 if precision == "bfloat16" else torch.float32)
+    limit = _arithmetic_limit(model.device, precision)
     speeds = []
     for batch, new in RUNS:
         log.info("measuring %s: batch %s, %s words", precision, batch or "default", "new" if new else "known")
@@ -206,31 +216,31 @@ def _one_sentence(model: Embedder, sentences: list[list[str]], seconds: float) -
     }
 
 
-def _instructions(device: torch.device) -> str:
+def _instructions(device: str) -> str:
     """Return the instruction set of the compiled functions that run here."""
-    number = compiled.instruction_set() if device.type == "cpu" else None
-    return "torch's" if number is None else compiled.INSTRUCTION_SETS[number]
+    number = compiled.instruction_set() if device == "cpu" else None
+    return ("numpy's" if device == "cpu" else "torch's") if number is None else compiled.INSTRUCTION_SETS[number]
 
 
-def _arithmetic_limit(device: torch.device, dtype: torch.dtype) -> float:
+def _arithmetic_limit(device: str, precision: Precision) -> float:
     """Return the FLOP/s of a large matrix product, the most that the products of a model can reach."""
-    size = 8192 if device.type == "cuda" else 1024
-    left, right = torch.randn(2, size, size, device=device, dtype=dtype)
+    if device != "cpu":
+        return float(torch_engine(device).product_speed(device, precision))
+    size = 1024
+    left, right = np.random.default_rng(0).standard_normal((2, size, size), np.float32)
     best = float("inf")
     for _ in range(10):  # the first warms up
         start = time.perf_counter()
-        torch.mm(left, right)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        left @ right
         best = min(best, time.perf_counter() - start)
-    return float(2 * size**3 / best)
+    return 2 * size**3 / best
 
 
-def _peak_memory(device: torch.device) -> dict[str, float | None]:
+def _peak_memory(device: str) -> dict[str, float | None]:
     """Return the peak memory in GB, of this process and of its GPU."""
     peaks = {"peak_memory_gb": _peak_bytes()}
-    if device.type == "cuda":
-        peaks["peak_gpu_memory_gb"] = torch.cuda.max_memory_allocated(device)
+    if device != "cpu":
+        peaks["peak_gpu_memory_gb"] = torch_engine(device).peak_bytes(device)
     return {name: None if peak is None else peak / 1e9 for name, peak in peaks.items()}
 
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from pyelmo.config import ModelConfig
 from pyelmo.embed.engines.build import Precision as Precision
 from pyelmo.embed.engines.build import (
     build_engine,
+    build_softmax,
     check_choice,
     check_precision,
+    default_threads,
     parameter_versions,
+    torch_engine,
     usable_device,
 )
+from pyelmo.embed.engines.softmax import Softmax
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.language_model import LanguageModel, Sentence
 from pyelmo.embed.layers import SENTENCE, WORDS, LayerChoice, check_pooling, layer_picker
@@ -33,8 +35,6 @@ from pyelmo.embed.stream import VectorOptions, stream_vectors, stream_words
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve as formats
 from pyelmo.formats.pretrained import Pretrained, Weights
-from pyelmo.model.bilm import Batch, BiLM
-from pyelmo.model.elmo import Elmo
 from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.marked import read_marked
@@ -42,6 +42,12 @@ from pyelmo.text.normalisation import normalise_words
 from pyelmo.text.scripts import ScriptCheck
 from pyelmo.text.tokens import check_language, split_within, split_words, written_words
 from pyelmo.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import torch
+
+    from pyelmo.model.bilm import Batch, BiLM
+    from pyelmo.model.elmo import Elmo
 
 # Bytes of results that `stream` may hold. Sentences within them are sorted by length, so that batches need little
 # padding.
@@ -70,7 +76,8 @@ def load(
         language: The rules that split strings into words: "en", "ko", "ko-morph" or "general" (default: those of the
             model's training text if known, else "general").
         precision: "float32", "int8" (CPU only: a quarter of the memory, and faster) or "bfloat16" (GPU only).
-        threads: CPU threads (default: as many as torch uses).
+        threads: CPU threads (default: as many as torch uses if it is imported, else as OMP_NUM_THREADS or the
+            number of cores allows).
 
     Returns:
         The model with everything that it needs to read text.
@@ -107,7 +114,8 @@ class Embedder(LanguageModel):
         device: Where to compute.
         language: The rules that split strings into words (default: those of the model).
         precision: "float32", "int8" (CPU) or "bfloat16" (GPU).
-        threads: CPU threads (default: as many as torch uses).
+        threads: CPU threads (default: as many as torch uses if it is imported, else as OMP_NUM_THREADS or the
+            number of cores allows).
 
     Raises:
         InputError: The device, language, precision or number of threads cannot be used.
@@ -136,10 +144,11 @@ class Embedder(LanguageModel):
         self.pretrained = pretrained
         self.language = language
         self.precision = precision
-        self.threads = threads or torch.get_num_threads()
+        self.threads = threads or default_threads()
         self.device = usable_device(device)
         check_precision(precision, self.device)
         self._table: WordTable | None = None
+        self._softmax_of_table: Softmax | None = None
         self._table_versions: list[tuple[int, int]] | None = None  # of the parameters that the table was built from
         self._lock = fork_safe_lock()
         self._scripts = ScriptCheck(Path(pretrained.source).name, pretrained.lexicon.vocab)
@@ -157,11 +166,6 @@ class Embedder(LanguageModel):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
-
-    def _with_modules(self) -> Pretrained:
-        """Return the model as torch modules, while this embedder keeps the packed weights only."""
-        model = self.pretrained.model
-        return replace(self.pretrained, model=model.bilm() if isinstance(model, Weights) else model)
 
     @property
     def bilm(self) -> BiLM:
@@ -203,16 +207,23 @@ class Embedder(LanguageModel):
             2
         """
         with self._lock:  # threads that come at the same time build one engine
-            if isinstance(self.pretrained.model, BiLM):
+            if not isinstance(self.pretrained.model, Weights):
                 versions = parameter_versions(self.pretrained.model)
                 if versions != self._table_versions:
                     self._table, self._table_versions = None, versions
             if self._table is None:
+                self._softmax_of_table = None
                 engine = build_engine(self.pretrained, self.device, self.precision, self.threads)
-                if isinstance(self.pretrained.model, BiLM):  # building may have made the modules, or moved them
+                if not isinstance(self.pretrained.model, Weights):  # building may have made the modules, or moved them
                     self._table_versions = parameter_versions(self.pretrained.model)
                 self._table = WordTable(engine, self.lexicon)
             return self._table
+
+    def _softmax(self) -> Softmax:
+        with self._lock:
+            if self._softmax_of_table is None:
+                self._softmax_of_table = build_softmax(self.pretrained, self.device, self.threads)
+            return self._softmax_of_table
 
     def to(self, device: str | torch.device) -> Embedder:
         """Move the model to a device.
@@ -373,16 +384,17 @@ class Embedder(LanguageModel):
         check_pooling(pooling, keep_boundaries=keep_boundaries)
         form = model_form(self.pretrained, layers) if pooling == SENTENCE else None
         pick = layer_picker(layers, self.config)
+        convert = {"convert": torch_engine("output='torch'").to_tensor} if output == "torch" else {}
         if device is not None:
             self.to(device)
-        options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, output=output, dtype=dtype)
+        options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, dtype=dtype, **convert)
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
         run = functools.partial(
             stream_vectors, self.word_table(), batch_size=batch_size, window=WINDOW_BYTES // token_bytes
         )
         if pooling == WORDS:
             split = (self._split_within(sentence, number) for number, sentence in enumerate(sentences))
-            plain = replace(options, pooling=None, output="numpy", dtype="float32")
+            plain = VectorOptions(pick=pick, pooling=None, keep_boundaries=keep_boundaries, dtype="float32")
             return stream_words(split, functools.partial(run, options=plain), options)
         words = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
         if form is not None:
@@ -452,7 +464,7 @@ class Embedder(LanguageModel):
         if normalize_embeddings:
             matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         result = matrix[0] if single else matrix
-        return torch.from_numpy(result) if convert_to_tensor else result
+        return torch_engine("convert_to_tensor").to_tensor(result) if convert_to_tensor else result
 
     def similarity(self, first: Sentence, second: Sentence, *, layers: LayerChoice | None = None) -> float:
         """Return the cosine of two words in their sentences, or of two sentences.
@@ -528,15 +540,8 @@ class Embedder(LanguageModel):
         if isinstance(sentences, str):
             raise InputError("sentences is one string; give a list of them: batch([sentence])")
         tokenised = [self.tokenise(sentence, number) for number, sentence in enumerate(sentences)]
-        distinct, index, lengths = self.lexicon.batch(tokenised)
-        words = self.lexicon.encode(distinct)
-        mask = np.arange(index.shape[1]) < lengths[:, None]
-        return Batch(
-            None if words.chars is None else torch.from_numpy(words.chars),
-            None if words.words is None else torch.from_numpy(words.words),
-            torch.from_numpy(index),
-            torch.from_numpy(mask),
-        ).to(self.device)
+        batch: Batch = torch_engine("batch").tensor_batch(self.lexicon, tokenised, self.device)
+        return batch
 
     def elmo(self, **options: Any) -> Elmo:
         """Return the module that a task network holds, around this model.
@@ -554,6 +559,8 @@ class Embedder(LanguageModel):
             >>> tuple(output.representations[0].shape)
             (2, 3, 768)
         """
+        from pyelmo.model.elmo import Elmo
+
         # An embedder without an engine reads the sentences, so that the module does not keep the packed weights alive.
         reader = Embedder(self._build_modules(), device=self.device, language=self.language, precision=self.precision)
         return Elmo(reader.bilm, batch=reader.batch, **options)
@@ -589,4 +596,4 @@ class Embedder(LanguageModel):
         if precision is None:
             native = format == "pyelmo" and Path(path).suffix not in formats.HDF5
             precision = "int8" if native and self.precision == "int8" else "float32"
-        formats.write(self._with_modules(), path, format=format, precision=precision, force=force)
+        formats.write(self.pretrained, path, format=format, precision=precision, force=force)

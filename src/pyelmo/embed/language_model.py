@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig
+from pyelmo.embed import perplexity, scoring
+from pyelmo.embed.engines.cpu import CpuEngine
+from pyelmo.embed.engines.softmax import Softmax
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import layer_picker
+from pyelmo.embed.perplexity import Context, Perplexity
+from pyelmo.embed.scoring import Direction, Guess, SentenceScore, WordPredictor
 from pyelmo.embed.stream import VectorOptions, stream_vectors
 from pyelmo.errors import InputError
-from pyelmo.formats.pretrained import Pretrained
+from pyelmo.formats.pretrained import Pretrained, predicted_words
 from pyelmo.text.marked import read_gap
 from pyelmo.text.scripts import ScriptCheck
 from pyelmo.text.tokens import split_sentences
-
-if TYPE_CHECKING:  # training is not needed to embed
-    from pyelmo.arrays import Float32Array
-    from pyelmo.training.evaluate import Context, Perplexity
-    from pyelmo.training.scoring import Direction, Guess, SentenceScore
 
 Sentence = str | Sequence[str]
 
@@ -27,6 +27,7 @@ Sentence = str | Sequence[str]
 class LanguageModel(ABC):
     """The methods of an embedder that predict words. They need a model with a softmax."""
 
+    pretrained: Pretrained
     language: str
     _scripts: ScriptCheck
 
@@ -42,6 +43,9 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def _build_modules(self) -> Pretrained: ...
+
+    @abstractmethod
+    def _softmax(self) -> Softmax: ...
 
     def predict(
         self,
@@ -79,16 +83,13 @@ class LanguageModel(ABC):
             >>> [guess.word for guess in model.predict("The fish was jumping out of the ___", count=2)]
             ['water', 'sea']
         """
-        from pyelmo.training import scoring
-
         if count < 1:
             raise InputError(f"count is {count}; it must be at least 1")
         before, after = read_gap(sentence if isinstance(sentence, str) else self.tokenise(sentence), self.language)
         self._scripts.check([*before, *after])
         return scoring.predict(
-            self._build_modules(), before, after, count=count, direction=direction, punctuation=punctuation,
-            layers=self._top_layers,
-        )  # fmt: skip
+            self._predictor(), before, after, count=count, direction=direction, punctuation=punctuation
+        )
 
     def score(self, sentence: Sentence, *, direction: Direction = "both") -> SentenceScore:
         """Return the log probability of each word of a sentence, in both directions.
@@ -148,16 +149,18 @@ class LanguageModel(ABC):
             >>> right.forward > wrong.forward
             True
         """
-        from pyelmo.training import scoring
-
         tokenised = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
-        return scoring.score(
-            self._build_modules(), tokenised, direction=direction, layers=self._top_layers, advance=advance
-        )
+        return scoring.score(self._predictor(), tokenised, direction=direction, advance=advance)
+
+    def _predictor(self) -> WordPredictor:
+        """Return what predicts words, or raise an error that says what the model lacks."""
+        vocab = predicted_words(self.pretrained)
+        self.word_table()  # packs the weights, so that the softmax reads only its own
+        return WordPredictor(self.pretrained.source, self.config, vocab, self._softmax(), self._top_layers)
 
     def _top_layers(self, sentences: Iterable[list[str]]) -> Iterator[Float32Array]:
         pick = layer_picker("top", self.config)
-        options = VectorOptions(pick=pick, pooling=None, keep_boundaries=True, output="numpy", dtype="float32")
+        options = VectorOptions(pick=pick, pooling=None, keep_boundaries=True, dtype="float32")
         # The smallest windows: scores appear early, and a progress bar moves often.
         return stream_vectors(self.word_table(), sentences, options, batch_size=None, window=0)
 
@@ -194,14 +197,23 @@ class LanguageModel(ABC):
             >>> 1 < result.average < 1000
             True
         """
-        from pyelmo.training import evaluate
-
         if isinstance(documents, str):
             raise InputError("documents is a single string; pass a list: perplexity([text])")
         sentences = map(self._document, documents)
-        return evaluate.perplexity(
-            self._build_modules(), sentences, context=context, batch_size=batch_size, advance=advance
-        )
+        engine = self.word_table().engine
+        if not isinstance(engine, CpuEngine):
+            from pyelmo.embed.engines import torch_perplexity
+
+            return torch_perplexity.perplexity(
+                self._build_modules(), sentences, context=context, batch_size=batch_size, advance=advance
+            )
+        predictor = self._predictor()
+
+        def compute(texts: list[perplexity.Document]) -> Iterator[perplexity.Losses]:
+            lexicon = self.pretrained.lexicon
+            return perplexity.engine_losses(engine, lexicon, predictor, texts, batch_size=batch_size)
+
+        return perplexity.perplexity(compute, predictor.vocab, sentences, context=context, advance=advance)
 
     def _document(self, document: str | Sequence[Sentence]) -> list[list[str]]:
         if isinstance(document, str):

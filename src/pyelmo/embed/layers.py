@@ -5,37 +5,32 @@ L layers, B sentences, T tokens, D vector.
 
 from __future__ import annotations
 
-import copy
+import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig
 from pyelmo.errors import InputError
-from pyelmo.model.scalar_mix import ScalarMix, weigh
 
-LayerChoice = str | int | Sequence[float] | ScalarMix
+if TYPE_CHECKING:
+    from pyelmo.model.scalar_mix import ScalarMix
+
+LayerChoice: TypeAlias = "str | int | Sequence[float] | ScalarMix"
 WORDS = "words"  # one vector per word, instead of one per sentence
 SENTENCE = "sentence"  # one vector per sentence by the sentence form of the model
 POOLINGS = ("mean", "max", "first", "last", WORDS, SENTENCE)
 
 
-def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor], Tensor]:
-    """Return a function from all layers (L, B, T, D) to the chosen ones: the same for "all", else (B, T, D)."""
+def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Any], Any]:
+    """Return a function from all layers (L, .., T, D) to the chosen ones: the same for "all", else (.., T, D).
+
+    Its argument is an array, or a tensor of a GPU.
+    """
     count = config.layers
-    if isinstance(choice, ScalarMix):
-        if choice.layers != count:
-            raise InputError(f"the mix is for {choice.layers} layers, but the model has {count}")
-        if choice.layer_norm == "batch":
-            raise InputError(
-                "a mix with layer_norm='batch' makes vectors depend on the other sentences of the batch; "
-                "use layer_norm='token'"
-            )
-        return lambda values: _on(choice, values.device)(values)
     if isinstance(choice, str):
         if choice == "all":
             return lambda values: values
@@ -48,16 +43,39 @@ def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Tensor],
         if not -count <= choice < count:
             raise InputError(f"layer {choice} does not exist: the model has layers 0 to {count - 1}")
         return lambda values: values[choice]
-    return _mix_picker(choice, config)
+    if callable(choice):  # a ScalarMix, which is a torch module
+        if choice.layers != count:
+            raise InputError(f"the mix is for {choice.layers} layers, but the model has {count}")
+        if choice.layer_norm == "batch":
+            raise InputError(
+                "a mix with layer_norm='batch' makes vectors depend on the other sentences of the batch; "
+                "use layer_norm='token'"
+            )
+        return choice.mix_arrays
+    return _mix_picker(choice, config)  # type: ignore[arg-type]
 
 
-def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Tensor], Tensor]:
+def _mix_picker(choice: Sequence[float], config: ModelConfig) -> Callable[[Any], Any]:
     counts = [config.layers] + ([2 * config.layers - 1] if config.bidirectional else [])
-    weights = torch.tensor(mix_weights(choice))
+    weights = mix_weights(choice)
     if len(weights) not in counts:
         wanted = " or ".join(map(str, counts))
         raise InputError(f"layers has {len(weights)} weights, but a mix of this model has {wanted}")
-    return lambda values: weigh(weights.to(values, non_blocking=True), values)
+    return functools.partial(_weigh, weights)
+
+
+def _weigh(weights: Sequence[float], values: Any) -> Any:
+    """Return the sum of layers (L, .., D) with L weights, or with 2L - 1 as in `ScalarMix(per_direction=True)`."""
+    mixed = weights[0] * values[0]
+    if len(weights) == len(values):
+        for weight, layer in zip(weights[1:], values[1:], strict=True):
+            mixed += weight * layer
+        return mixed
+    half = mixed.shape[-1] // 2
+    for forward, backward, layer in zip(weights[1::2], weights[2::2], values[1:], strict=True):
+        mixed[..., :half] += forward * layer[..., :half]
+        mixed[..., half:] += backward * layer[..., half:]
+    return mixed
 
 
 def mix_weights(choice: Sequence[float]) -> list[float]:
@@ -65,11 +83,6 @@ def mix_weights(choice: Sequence[float]) -> list[float]:
         return [float(weight) for weight in choice]
     except (TypeError, ValueError) as error:
         raise InputError(f"layers {choice!r}: expected the weights of a mix as numbers") from error
-
-
-def _on(mix: ScalarMix, device: torch.device) -> ScalarMix:
-    """Return the mix on a device. A copy is moved, never the caller's own mix."""
-    return mix if next(mix.parameters()).device == device else copy.deepcopy(mix).to(device)
 
 
 def check_pooling(pooling: str | None, *, keep_boundaries: bool = False) -> None:
@@ -90,14 +103,14 @@ def pool_words(values: Float32Array, groups: Sequence[tuple[int, int]]) -> Float
     return pooled
 
 
-def pool(values: Tensor, pooling: str | None) -> Tensor:
+def pool(values: Float32Array, pooling: str) -> Float32Array:
     """Reduce (.., T, D) to (.., D). The result of a sentence without tokens is NaN: it has no vector."""
-    if pooling is None:
-        return values
     if values.shape[-2] == 0:
-        return values.new_full((*values.shape[:-2], values.shape[-1]), math.nan)
+        return np.full((*values.shape[:-2], values.shape[-1]), math.nan, np.float32)
     if pooling == "mean":
-        return values.mean(-2)
+        mean: Float32Array = values.mean(-2, dtype=np.float32)
+        return mean
     if pooling == "max":
-        return values.amax(-2)
+        largest: Float32Array = values.max(-2)
+        return largest
     return values[..., 0 if pooling == "first" else -1, :]

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from pyelmo.embed.engines.base import PendingBatch, PickLayers
 from pyelmo.embed.engines.word_table import WordTable
@@ -31,8 +30,8 @@ class VectorOptions:
     pick: PickLayers
     pooling: str | None
     keep_boundaries: bool
-    output: str
     dtype: str
+    convert: Callable[[np.ndarray], Any] = lambda array: array  # to what the caller wants
 
 
 @dataclass
@@ -98,7 +97,7 @@ def stream_words(
 
     for values in stream(tokens()):
         pooled = pool_words(values, waiting.popleft()).astype(options.dtype, copy=False)
-        yield torch.from_numpy(pooled) if options.output == "torch" else pooled
+        yield options.convert(pooled)
 
 
 def split_windows(sentences: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
@@ -132,8 +131,8 @@ def _finish(batch: _SubmittedBatch, options: VectorOptions, *, copy: bool) -> No
     for number, start, end in zip(batch.sentences.tolist(), [0, *ends[:-1]], ends, strict=True):
         vectors = values[..., start + skipped : end - skipped, :]  # (.., T, D)
         if options.pooling is not None:
-            vectors = pool(torch.from_numpy(vectors), options.pooling).numpy()
+            vectors = pool(vectors, options.pooling)
         if copy or vectors.dtype != options.dtype:
             vectors = np.array(vectors, dtype=options.dtype)
-        batch.window.results[number] = torch.from_numpy(vectors) if options.output == "torch" else vectors
+        batch.window.results[number] = options.convert(vectors)
     batch.window.missing -= len(batch.sentences)

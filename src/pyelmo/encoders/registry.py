@@ -18,7 +18,7 @@ from typing import Any
 from pyelmo.embed.embedder import Precision
 from pyelmo.encoders import elmo, static
 from pyelmo.encoders.base import NamedEncoder
-from pyelmo.errors import InputError, PyelmoError
+from pyelmo.errors import InputError, PyelmoError, require_torch
 from pyelmo.files import sha256
 from pyelmo.formats import bundled, resolve
 from pyelmo.parsing import read_json
@@ -71,6 +71,7 @@ def open_encoder(
         return NamedEncoder(name or path.stem, _float32(path), functools.partial(static.read, path))
     if kind == "cove":
         return _open_cove(name or "CoVe", source, device)
+    require_torch("An encoder of transformers")
     from pyelmo.encoders import transformer
 
     facts = _float32(Path(source)) if Path(source).exists() else {"model": source, "precision": "float32"}
@@ -78,6 +79,7 @@ def open_encoder(
 
 
 def _open_cove(name: str, source: str, device: str) -> NamedEncoder:
+    require_torch("CoVe")
     from pyelmo.encoders import cove
 
     weights, plus, vectors = source.partition("+")

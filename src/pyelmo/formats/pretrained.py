@@ -15,7 +15,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig, weight_shapes
-from pyelmo.errors import FormatError
+from pyelmo.errors import FormatError, InputError
 from pyelmo.formats.sentence import SENTENCE, SentenceForm
 from pyelmo.kernels.cpu.quantise import Quantised
 from pyelmo.kernels.cpu.quantise4 import Packed
@@ -110,6 +110,15 @@ class Pretrained:
             return self.model
         # named_parameters(), not state_dict(): it has a table shared with the softmax only once.
         return {name: weight.detach().float().cpu().numpy() for name, weight in self.model.named_parameters()}
+
+
+def predicted_words(model: Pretrained) -> Vocabulary:
+    """Return the words of the softmax, or raise an error that says what the model lacks to predict words."""
+    if model.config.softmax is None:
+        raise InputError(f"{model.source}: has no softmax, so it cannot predict words. Train one with elmo finetune.")
+    if model.lexicon.vocab is None:
+        raise InputError(f"{model.source}: the words of its softmax are unknown. Give its vocabulary (--vocab FILE).")
+    return model.lexicon.vocab
 
 
 def checksum(pretrained: Pretrained) -> str:

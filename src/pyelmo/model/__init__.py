@@ -9,3 +9,7 @@
 
 highway_lstm.py and recurrent.py have the recurrent layers that the task networks use on top.
 """
+
+from pyelmo.errors import require_torch
+
+require_torch("pyelmo.model (BiLM, Elmo, ScalarMix)")

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pyelmo import kernels
 from pyelmo.config import CharConfig
+from pyelmo.kernels import choice
 
 # Words in one convolution if no gradient is needed. This bounds memory (the widest filters of the paper's model need
 # 44 x 1024 floats for a word) and costs no speed.
@@ -39,7 +39,7 @@ class CharCNN(nn.Module):
             nn.init.zeros_(self.embedding.weight[padding])
 
     def forward(self, chars: Tensor) -> Tensor:  # (U, C) -> (U, F)
-        if torch.is_grad_enabled() or len(chars) <= CHUNK or kernels.available(chars.device):
+        if torch.is_grad_enabled() or len(chars) <= CHUNK or choice.available(chars.device):
             return self._features(chars)
         return torch.cat([self._features(words) for words in chars.split(CHUNK)])
 
@@ -47,7 +47,7 @@ class CharCNN(nn.Module):
         table, convolutions = self.embedding.weight, self.convolutions
         weights: list[Tensor] = [convolution.weight for convolution in convolutions]  # type: ignore[misc]
         biases: list[Tensor] = [convolution.bias for convolution in convolutions]  # type: ignore[misc]
-        run = kernels.fast(conv_max, table)
+        run = choice.fast(conv_max, table)
         features = self.activation(run(chars, table, weights, biases, self.embedding.padding_idx))
         for highway in self.highways:
             features = highway(features)

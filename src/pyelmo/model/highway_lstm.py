@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pyelmo.kernels import fast
+from pyelmo.kernels.choice import fast
 
 GATES = 5
 

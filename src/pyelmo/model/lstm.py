@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from pyelmo import kernels
 from pyelmo.config import LstmConfig
+from pyelmo.kernels import choice
 
 # Steps whose products with the input are computed together. The gates are the largest array (4C floats for a token),
 # so this bounds the memory for sentences of any length.
@@ -77,7 +77,7 @@ class ProjectedLSTM(nn.Module):
         cells = self.config.cells
         forget = torch.zeros_like(self.bias[0])
         forget[cells : 2 * cells] = self.config.forget_bias
-        run = kernels.fast(projected_lstm, inputs)
+        run = choice.fast(projected_lstm, inputs)
         return run(
             inputs, hidden, cell, mask,
             self.input, self.recurrent, self.bias + forget, self.projection,

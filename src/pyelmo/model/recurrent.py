@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 from torch.nn.utils.rnn import PackedSequence
 
-from pyelmo.kernels import fast
+from pyelmo.kernels.choice import fast
 
 Recurrence = Callable[[Tensor, Tensor, Tensor], Tensor]  # the signature of `gru_recurrence`
 

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,12 @@ from tqdm import tqdm
 
 from pyelmo.arrays import Int64Array
 from pyelmo.encoders.base import Encoder, encode
-from pyelmo.errors import FormatError, InputError
+from pyelmo.errors import FormatError, InputError, require_torch
 from pyelmo.files import open_regular
-from pyelmo.probes import linear
 from pyelmo.text.lines import check_published, existing, numbered_lines
+
+if TYPE_CHECKING:
+    from pyelmo.probes.linear import ProbeSettings
 
 log = logging.getLogger("pyelmo")
 # The number of sentences as published, to detect incomplete copies. Later releases may have a few more.
@@ -110,12 +113,15 @@ def evaluate(
     embed: Encoder,
     train: Sequence[TaggedSentence],
     test: Sequence[TaggedSentence],
-    settings: linear.ProbeSettings | None = None,
+    settings: ProbeSettings | None = None,
     *,
     control: bool = False,
     progress: bool = False,
 ) -> PosResult:
     """Return the accuracy of a probe on each layer. `control` adds the control task."""
+    require_torch("The probe pos")
+    from pyelmo.probes import linear
+
     if not train or not test:
         raise InputError("the train set or the test set has no sentences")
     tags = sorted({tag for sentence in train for tag in sentence.tags})

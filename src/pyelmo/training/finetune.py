@@ -10,11 +10,12 @@ import torch
 
 from pyelmo.config import to_dict
 from pyelmo.corpus.corpus import Corpus
+from pyelmo.embed.engines.torch_perplexity import perplexity
+from pyelmo.embed.perplexity import Perplexity
 from pyelmo.errors import InputError, OutputError
 from pyelmo.files import check_output, entries, remove_leftovers
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
-from pyelmo.training.evaluate import Perplexity, perplexity
 from pyelmo.training.loop import run, valid_documents, words_of
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from pyelmo import kernels
+from pyelmo.kernels import choice
 from pyelmo.model.lstm import State
 from pyelmo.model.softmax import Softmax
 from pyelmo.training.feed import move
@@ -46,7 +46,7 @@ class Stepper:
 
 def stepper(trainer: Trainer) -> Stepper:
     """Return the fastest way to make the steps of a trainer: with graphs on one GPU, else the plain one."""
-    on_gpu = trainer.processes.count == 1 and kernels.available(trainer.processes.device)
+    on_gpu = trainer.processes.count == 1 and choice.available(trainer.processes.device)
     if not on_gpu or trainer.config.loss == "adaptive":  # the host must know the sizes of its clusters
         return Stepper(None, trainer.step)
     steps = GraphSteps(trainer)

@@ -21,6 +21,8 @@ from torch import Tensor
 
 from pyelmo.config import ModelConfig, to_dict
 from pyelmo.corpus.corpus import Corpus
+from pyelmo.embed.engines.torch_perplexity import perplexity
+from pyelmo.embed.perplexity import Document, Perplexity
 from pyelmo.errors import ConfigError, DivergedError, FormatError, InputError, OutputError
 from pyelmo.files import entries, locked, write_text
 from pyelmo.formats import native
@@ -31,7 +33,6 @@ from pyelmo.parsing import read_json
 from pyelmo.text.characters import JAMO_SYMBOLS, Alphabet, Bytes, Jamo
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.training import checkpoint
-from pyelmo.training.evaluate import Document, Perplexity, perplexity
 from pyelmo.training.feed import Feed, open_stream, type_tables
 from pyelmo.training.graphs import Step, stepper
 from pyelmo.training.processes import Processes

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from pyelmo import kernels
 from pyelmo.corpus.pieces import END_ID
 from pyelmo.errors import ConfigError
+from pyelmo.kernels import choice
 from pyelmo.kernels.gpu.softmax import draw_negatives, sampled_nll, touched
 from pyelmo.model.bilm import BiLM
 from pyelmo.model.lstm import State
@@ -182,7 +182,7 @@ class Trainer:
         assert isinstance(softmax, Softmax)
         weight = softmax.weight.detach()[samples.rows].requires_grad_()
         bias = softmax.bias.detach()[samples.rows].requires_grad_()
-        nll = kernels.fast(sampled_nll, vectors)
+        nll = choice.fast(sampled_nll, vectors)
         losses = nll(
             vectors, samples.targets, weight, bias, samples.negatives, samples.target_log_expected,
             samples.negative_log_expected,

@@ -16,8 +16,9 @@ from support import GOLDEN, TINY, TOLERANCE, make_embedder, worst
 import pyelmo
 from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.engines import softmax
 from pyelmo.embed.engines.cpu import CpuEngine
-from pyelmo.embed.engines.torch import TorchEngine
+from pyelmo.embed.engines.torch import TorchEngine, TorchSoftmax
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.errors import FormatError, InputError
 from pyelmo.formats.native import quantised
@@ -63,9 +64,9 @@ def embed_with(engine, model, sentences=SENTENCES):
     return [parts[order.index(row)] for row in range(len(sentences))]
 
 
-def weights_of(model, precision="float32"):
-    weights = model.weights
-    return lambda name: quantised(name, weights[name]) if precision == "int8" else weights[name]
+def cpu_engine(model, precision="float32"):
+    convert = quantised if precision == "int8" else lambda name, weight: weight
+    return CpuEngine(model.config, model.weights.__getitem__, convert)
 
 
 @COMPILED
@@ -73,7 +74,7 @@ def weights_of(model, precision="float32"):
 def test_the_compiled_engine_equals_the_model(config):
     model = model_of(config)
     plain = embed_with(TorchEngine(model.bilm, torch.device("cpu")), model)
-    for fast, slow in zip(embed_with(CpuEngine(config, weights_of(model)), model), plain, strict=True):
+    for fast, slow in zip(embed_with(cpu_engine(model), model), plain, strict=True):
         assert worst(fast, slow) <= TOLERANCE[torch.float32]
 
 
@@ -81,7 +82,7 @@ def test_the_compiled_engine_equals_the_model(config):
 def test_int8_is_near_float32(config):
     model = model_of(config)
     exact = np.concatenate(embed_with(TorchEngine(model.bilm, torch.device("cpu")), model), 1)
-    rounded = np.concatenate(embed_with(CpuEngine(config, weights_of(model, "int8")), model), 1)
+    rounded = np.concatenate(embed_with(cpu_engine(model, "int8"), model), 1)
     for layer, (some, others) in enumerate(zip(rounded, exact, strict=True)):
         cosine = (some * others).sum(-1) / np.linalg.norm(some, axis=-1) / np.linalg.norm(others, axis=-1)
         assert cosine.mean() >= 0.9995, layer
@@ -91,9 +92,9 @@ def test_int8_is_near_float32(config):
 @COMPILED
 def test_int8_without_a_compiler_gives_nearly_the_same(monkeypatch):
     model = model_of(TINY)
-    fast = CpuEngine(TINY, weights_of(model, "int8"))
+    fast = cpu_engine(model, "int8")
     monkeypatch.setattr(compiled, "available", lambda: False)
-    plain = CpuEngine(TINY, weights_of(model, "int8"))
+    plain = cpu_engine(model, "int8")
     assert fast._kernels is not plain._kernels
     for some, others in zip(embed_with(fast, model), embed_with(plain, model), strict=True):
         assert worst(some, others) <= 0.02
@@ -234,3 +235,22 @@ def test_a_missing_fast_path_is_logged_once(monkeypatch, caplog):
     ]
     for some, others in zip(slow, make_embedder().embed(SENTENCES), strict=True):
         assert worst(some, others) <= TOLERANCE[torch.float32]
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"words": WordConfig(size=50, dim=8), "softmax_shares_words": True}, {"softmax_cutoffs": (5, 20)}]
+)
+@pytest.mark.parametrize("kind", ["compiled", "plain"])
+def test_the_softmax_of_an_engine_is_that_of_the_model(words, kind, monkeypatch):
+    model = model_of(ModelConfig(lstm=TINY.lstm, chars=TINY.chars, softmax=50, **words))
+    if kind == "plain":
+        monkeypatch.setattr(compiled, "available", lambda: False)
+    monkeypatch.setattr(softmax, "WORDS_AT_ONCE", 16)
+    monkeypatch.setattr(softmax, "VECTORS_AT_ONCE", 7)
+    vectors = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
+    targets = np.arange(30) % 50
+    fast = softmax.CpuSoftmax(model.config, model.weights.__getitem__, threads=2)
+    plain = TorchSoftmax(model.bilm)
+    assert worst(fast.log_probabilities(vectors), plain.log_probabilities(vectors)) <= TOLERANCE[torch.float32]
+    assert worst(fast.losses(vectors, targets), plain.losses(vectors, targets)) <= TOLERANCE[torch.float32]
+    assert np.array_equal(fast.losses(vectors[3:4], targets[3:4]), fast.losses(vectors, targets)[3:4])

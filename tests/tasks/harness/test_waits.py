@@ -8,7 +8,7 @@ import json
 import pytest
 import torch
 
-from pyelmo import kernels
+from pyelmo.kernels import choice
 from pyelmo.recipes import read_settings
 from pyelmo.tasks.harness.model import TaskModel
 from pyelmo.tasks.harness.run import _embedding_threads
@@ -36,7 +36,7 @@ class NoCast(contextlib.nullcontext):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_step_of_training_waits_for_nothing(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(kernels, "compute_type", lambda example: example.dtype)
+    monkeypatch.setattr(choice, "compute_type", lambda example: example.dtype)
     monkeypatch.setattr(torch, "autocast", NoCast)
     (tmp_path / "data").write_text(FILES[name])
     task = find_task(name)

@@ -12,7 +12,7 @@ from pyelmo.cli import options
 from pyelmo.errors import InputError
 
 if TYPE_CHECKING:
-    from pyelmo.training.scoring import SentenceScore, WordScore
+    from pyelmo.embed.scoring import SentenceScore, WordScore
 
 HELP = "Print the log probability of each word and of each sentence of a text, in both directions."
 EXAMPLE = "elmo score en sentences.txt"

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
 from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.engines.build import torch_engine
 from pyelmo.embed.files.inputs import InputPosition, read, read_written_rows
 from pyelmo.embed.files.store import part_name
 from pyelmo.embed.files.write import write_embeddings
@@ -98,10 +97,8 @@ class BulkJob:
     def load_model(self, worker: int = 0) -> Embedder:
         """Load the model for the worker of this number. Workers take the GPUs of a machine in turn."""
         settings = dataclasses.replace(self.settings, threads=self.worker_threads)
-        if settings.device == "cuda" and torch.cuda.device_count() > 1:
-            settings = dataclasses.replace(settings, device=f"cuda:{worker % torch.cuda.device_count()}")
-        if settings.threads is not None:
-            torch.set_num_threads(settings.threads)
+        if settings.device == "cuda":
+            settings = dataclasses.replace(settings, device=torch_engine("device 'cuda'").gpu_in_turn(worker))
         warnings.simplefilter("ignore", ScriptWarning)  # the main process has read the first sentences, and warned
         return settings.load()
 

@@ -13,13 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
-from pyelmo.arrays import Int32Array
+from pyelmo.arrays import Float32Array, Int32Array
 from pyelmo.text.lexicon import EncodedWords
 
-# Selects or mixes layers: (L, .., D) -> (L, .., D) for all of them, or (.., D).
-PickLayers = Callable[[Tensor], Tensor]
+# Selects or mixes layers, an array or a tensor: (L, .., D) -> (L, .., D) for all of them, or (.., D).
+PickLayers = Callable[[Any], Any]
 
 
 class PendingBatch(Protocol):
@@ -45,6 +44,12 @@ class Engine(Protocol):
         """Return an array or tensor for word vectors (rows, P), on the device of this engine."""
 
     def encode(self, words: EncodedWords) -> Any:
+        """Return word vectors (U, P), to be stored in the table."""
+
+    def download(self, vectors: Any) -> Float32Array:
+        """Return word vectors of the table (U, P) as an array."""
+
+    def upload(self, vectors: Float32Array) -> Any:
         """Return word vectors (U, P), to be stored in the table."""
 
     def submit(

@@ -1,46 +1,59 @@
-"""Choose and build the engine of a model: packed weights on a CPU, torch modules on a GPU.
+"""Choose and build the engine and the softmax of a model: packed weights on a CPU, torch modules on a GPU.
 
 A `CpuEngine` packs the weights. If the model has no modules yet, the packed weights become its only copy.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
-
-import torch
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal
 
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.embed.engines.cpu import CpuEngine
-from pyelmo.embed.engines.torch import TorchEngine
-from pyelmo.errors import InputError
+from pyelmo.embed.engines.softmax import CpuSoftmax, Softmax
+from pyelmo.errors import InputError, require_torch
 from pyelmo.formats.native import quantised
 from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights, floats
 from pyelmo.kernels.cpu import compiled
 from pyelmo.kernels.cpu.quantise import Quantised
-from pyelmo.model.bilm import BiLM
+
+if TYPE_CHECKING:
+    import torch
+
+    from pyelmo.model.bilm import BiLM
 
 Precision = Literal["float32", "int8", "bfloat16"]
 
 
-def build_engine(pretrained: Pretrained, device: torch.device, precision: Precision, threads: int) -> Engine:
-    """Return the fastest engine for a device and a precision."""
-    # The device is compared first: with a GPU, `compiled.available` must not warn that the CPU functions are missing.
-    if device.type != "cpu" or not (compiled.available() or precision == "int8"):
-        return TorchEngine(pretrained.bilm.to(device), device, precision)
+def build_engine(pretrained: Pretrained, device: str, precision: Precision, threads: int) -> Engine:
+    """Return the engine for a device and a precision."""
+    if device != "cpu":
+        on_gpu: Engine = torch_engine(f"device {device!r}").TorchEngine(pretrained.bilm.to(device), device, precision)
+        return on_gpu
     if precision == "int8":
         compiled.warn_about_int8()
     model, weights = pretrained.model, pretrained.weights
+    fetch = model.take if isinstance(model, Weights) else weights.__getitem__
 
-    def fetch(name: str) -> Float32Array | Quantised:
-        weight = model.take(name) if isinstance(model, Weights) else weights[name]
+    def convert(name: str, weight: StoredWeight) -> Float32Array | Quantised:
         return quantised(name, weight) if precision == "int8" else floats(weight)
 
-    engine = CpuEngine(pretrained.config, fetch, threads=threads)
+    engine = CpuEngine(pretrained.config, fetch, convert, threads=threads)
     if isinstance(model, Weights):
         pretrained.model = Weights(pretrained.config, _PackedWeights(engine, model.stored), model.where)
     return engine
+
+
+def build_softmax(pretrained: Pretrained, device: str, threads: int) -> Softmax:
+    """Return the softmax of a model for a device; it computes in float32, as it is a small part of the work."""
+    if device != "cpu":
+        on_gpu: Softmax = torch_engine(f"device {device!r}").TorchSoftmax(pretrained.bilm.to(device))
+        return on_gpu
+    return CpuSoftmax(pretrained.config, pretrained.weights.__getitem__, threads=threads)
 
 
 class _PackedWeights(Mapping[str, StoredWeight]):
@@ -76,21 +89,36 @@ def check_choice(name: str, value: str, known: Sequence[str]) -> None:
         raise InputError(f"{name} {value!r} is none of {', '.join(map(repr, known))}")
 
 
-def check_precision(precision: str, device: torch.device) -> None:
+def check_precision(precision: str, device: str) -> None:
     check_choice("precision", precision, ("float32", "int8", "bfloat16"))
-    needed = {"int8": "cpu", "bfloat16": "cuda"}.get(precision, device.type)
-    if device.type != needed:
+    kind = device.partition(":")[0]
+    if kind != {"int8": "cpu", "bfloat16": "cuda"}.get(precision, kind):
         raise InputError(
-            f"precision {precision!r} is not available on device {str(device)!r}: a CPU computes in float32 or int8, "
+            f"precision {precision!r} is not available on device {device!r}: a CPU computes in float32 or int8, "
             "a GPU in float32 or bfloat16"
         )
 
 
-def usable_device(name: str | torch.device) -> torch.device:
-    """Return a device, or raise one clear error if this machine does not have it."""
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {str(name)!r} cannot be used here ({str(error).splitlines()[0]})") from error
-    return device
+def usable_device(name: str | torch.device) -> str:
+    """Return the name of a device, or raise one clear error if this machine does not have it."""
+    if str(name) == "cpu":
+        return "cpu"
+    return str(torch_engine(f"device {str(name)!r}").usable_device(name))
+
+
+def torch_engine(what: str) -> ModuleType:
+    """Return the module of the torch engine, or raise an error that says what needs it."""
+    require_torch(what)
+    from pyelmo.embed.engines import torch as module
+
+    return module
+
+
+def default_threads() -> int:
+    """Return how many CPU threads to use: as many as torch, if it is imported, or as OMP_NUM_THREADS or cores allow."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdecimal() and int(limit):
+        return int(limit)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

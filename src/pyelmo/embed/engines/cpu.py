@@ -10,8 +10,9 @@ boundary tokens, L layers, D vector, M directions.
 from __future__ import annotations
 
 import os
+import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
@@ -19,14 +20,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from pyelmo.arrays import Float32Array, Int32Array
 from pyelmo.config import ModelConfig
 from pyelmo.embed.engines.base import PickLayers
 from pyelmo.embed.engines.word_table import table_words
+from pyelmo.formats.pretrained import StoredWeight
 from pyelmo.kernels.cpu import compiled, plain
 from pyelmo.kernels.cpu.quantise import Quantised
+from pyelmo.kernels.cpu.state import LstmState
 from pyelmo.text.lexicon import EncodedWords
 
 # Words encoded at once: few enough to bound the memory, and enough for matrix products at full speed.
@@ -38,19 +40,27 @@ PackedWeight = Float32Array | Quantised
 class CpuEngine:
     """Implements `Engine` with weights, float32 or int8, packed in the order in which matrix products read them.
 
-    `fetch` returns a weight by its name in `BiLM`. Each weight is packed before the next one is fetched, and `weight`
-    returns it again, so that a second copy of the model is not needed.
+    `fetch` returns a weight by its name in `BiLM`, as it is stored, and `convert` makes it what the kernels take. Each
+    direction is converted and packed before the next one, and `weight` returns a weight again, so that a second copy of
+    the model is never needed.
     """
 
     batch_tokens = 4096
     batch_sentences = 256
     copy_sentences = True
 
-    def __init__(self, config: ModelConfig, fetch: Callable[[str], PackedWeight], *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        fetch: Callable[[str], StoredWeight],
+        convert: Callable[[str, StoredWeight], PackedWeight],
+        *,
+        threads: int = 1,
+    ) -> None:
         self.size = config.lstm.dim
         self.max_pending = threads
         self.table_words = table_words(self.size)
-        self._config, self._fetch = config, fetch
+        self._config, self._fetch, self._convert = config, fetch, convert
         self._kernels: ModuleType = compiled if compiled.available() else plain
         self._packed: dict[str, list[Any]] = {}
         self._unpacked: dict[str, PackedWeight] = {}
@@ -65,7 +75,7 @@ class CpuEngine:
         self._pool: ThreadPoolExecutor | None = None
         self._start_threads()
         _engines.add(self)
-        del self._fetch
+        del self._fetch, self._convert
 
     @property
     def names(self) -> set[str]:
@@ -80,7 +90,7 @@ class CpuEngine:
         return np.stack(restored) if name.startswith("lstm.") else restored[0]
 
     def _keep(self, name: str) -> PackedWeight:
-        self._unpacked[name] = self._fetch(name)
+        self._unpacked[name] = self._convert(name, self._fetch(name))
         return self._unpacked[name]
 
     def _floats(self, name: str) -> Float32Array:
@@ -93,9 +103,9 @@ class CpuEngine:
         Projections are `fine`: nearly all of the error of int8 came from rounding their inputs to 8 bits.
         """
         weight = self._fetch(name)
-        matrices = _directions(weight) if name.startswith("lstm.") else [weight]
+        parts = map(weight.__getitem__, range(self._config.directions)) if name.startswith("lstm.") else [weight]
         self._packed[name] = [
-            self._kernels.Matrix(matrix, gates=gates, fine="projection" in name) for matrix in matrices
+            self._kernels.Matrix(self._convert(name, part), gates=gates, fine="projection" in name) for part in parts
         ]
         return self._packed[name]
 
@@ -162,6 +172,45 @@ class CpuEngine:
         encoded: Float32Array = features if self._projection is None else linear(*self._projection, features)
         return encoded
 
+    def download(self, vectors: Float32Array) -> Float32Array:
+        return vectors
+
+    def upload(self, vectors: Float32Array) -> Float32Array:
+        return vectors
+
+    def zero_states(self, rows: int) -> list[list[LstmState]]:
+        """Return a state to begin with for each direction and layer."""
+        return [[layer[number].zero_state(rows) for layer in self._layers] for number in range(self._config.directions)]
+
+    def run_on(
+        self, inputs: Sequence[Float32Array], live: npt.NDArray[np.int64], states: list[list[LstmState]]
+    ) -> list[Float32Array]:
+        """Run each direction over its own inputs (M, P), from `states` on; return the top layers (M, P).
+
+        The states become those after the last step.
+        """
+
+        def run(direction: int) -> Float32Array:
+            return self._run_direction(direction, inputs[direction], live, states[direction])[-1]
+
+        directions = range(len(inputs))
+        return list(self._pool.map(run, directions) if self._pool else map(run, directions))
+
+    def _run_direction(
+        self,
+        direction: int,
+        inputs: Float32Array,
+        live: npt.NDArray[np.int64],
+        states: Sequence[LstmState | None] | None = None,
+    ) -> list[Float32Array]:
+        """Return the layers of one direction, with the tokens in the order of its time steps."""
+        outputs = []
+        for number, layer in enumerate(self._layers):
+            output = layer[direction].run(inputs, live, states[number] if states else None)
+            inputs = output + inputs if self._config.lstm.skip and number > 0 else output
+            outputs.append(inputs)
+        return outputs
+
     def _start_threads(self) -> None:
         threads = self.max_pending
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pyelmo") if threads > 1 else None
@@ -175,13 +224,7 @@ class CpuEngine:
         live = np.ascontiguousarray((np.arange(lengths.max(initial=0))[:, None] < lengths).sum(1))
 
         def run(direction: int) -> list[Float32Array]:
-            """Return the layers of one direction, with the tokens in the order of its time steps."""
-            inputs, outputs = tokens[orders[direction]], []
-            for number, layer in enumerate(self._layers):
-                output = layer[direction].run(inputs, live)
-                inputs = output + inputs if self._config.lstm.skip and number > 0 else output
-                outputs.append(inputs)
-            return outputs
+            return self._run_direction(direction, tokens[orders[direction]], live)
 
         directions = range(len(orders))
         running = [self._pool.submit(run, direction) for direction in directions] if self._pool else None
@@ -210,8 +253,7 @@ class _CpuBatch:
             half[0] = self.tokens
             for number, layer in enumerate(layers, 1):
                 half[number, order] = layer
-        with torch.inference_mode():
-            picked: np.ndarray = self.pick(torch.from_numpy(values)).numpy()
+        picked: np.ndarray = self.pick(values)
         return picked.astype(self.dtype, copy=False)
 
 
@@ -228,21 +270,16 @@ def _orders(lengths: npt.NDArray[np.int64], directions: int) -> Iterator[npt.NDA
         yield starts[sentence] + lengths[sentence] - 1 - step
 
 
-def _directions(weight: PackedWeight) -> list[PackedWeight]:
-    if isinstance(weight, Quantised):
-        return [Quantised(*direction) for direction in zip(weight.values, weight.scales, strict=True)]
-    return list(weight)
-
-
 _engines: weakref.WeakSet[CpuEngine] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     """In a forked child: start new threads, because those of the parent do not exist here.
 
-    The threads of OpenMP are gone, too. With one thread torch does not wait for them.
+    The threads of OpenMP are gone, too. With one thread torch, if it is used beside, does not wait for them.
     """
-    torch.set_num_threads(1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
     for engine in _engines:
         engine._start_threads()
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,12 +23,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from pyelmo.arrays import Int32Array
+from pyelmo.arrays import Float32Array, Float64Array, Int32Array, Int64Array
 from pyelmo.embed.engines.base import PendingBatch, PickLayers
 from pyelmo.embed.engines.word_table import table_words
 from pyelmo.errors import InputError
-from pyelmo.model.bilm import ROWS, BiLM
-from pyelmo.text.lexicon import EncodedWords
+from pyelmo.model.bilm import ROWS, Batch, BiLM, pad_rows
+from pyelmo.text.lexicon import EncodedWords, Lexicon
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 RESULTS = {"float32": torch.float32, "float16": torch.float16}
@@ -67,6 +69,13 @@ class TorchEngine:
             chars, numbers = (None if ids is None else self._upload(ids) for ids in (words.chars, words.words))
             return self.bilm.encode_words(chars, numbers)
 
+    def download(self, vectors: Tensor) -> Float32Array:
+        array: Float32Array = vectors.float().cpu().numpy()
+        return array
+
+    def upload(self, vectors: Float32Array) -> Tensor:
+        return torch.from_numpy(vectors).to(self.device, self._dtype)
+
     def submit(
         self, table: Tensor, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: PickLayers, dtype: str
     ) -> PendingBatch:
@@ -102,6 +111,83 @@ class TorchEngine:
         """Copy to the device, without waiting for the batches that it computes."""
         tensor = torch.from_numpy(ids)
         return tensor.pin_memory().to(self.device, non_blocking=True) if self._on_gpu else tensor
+
+
+class TorchSoftmax:
+    """Implements `Softmax` with the module of a biLM."""
+
+    def __init__(self, bilm: BiLM) -> None:
+        assert bilm.softmax is not None
+        self._softmax = bilm.softmax
+        self._device = next(bilm.parameters()).device
+
+    def log_probabilities(self, vectors: Float32Array) -> Float32Array:
+        with torch.inference_mode():
+            # With rows of zeros: the reason is at ROWS.
+            rows = self._softmax(pad_rows(torch.from_numpy(vectors)).to(self._device))
+            scores: Float32Array = rows[: len(vectors)].float().cpu().numpy()
+        return scores
+
+    def losses(self, vectors: Float32Array, targets: Int64Array) -> Float64Array:
+        inputs, ids = pad_rows(torch.from_numpy(vectors)), pad_rows(torch.from_numpy(targets))
+        with torch.inference_mode():
+            values = self._softmax.nll(inputs.to(self._device), ids.to(self._device))
+            losses: Float64Array = values[: len(vectors)].double().cpu().numpy()
+        return losses
+
+
+def to_tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array)
+
+
+def tensor_batch(lexicon: Lexicon, sentences: Sequence[list[str]], device: str) -> Batch:
+    """Return tokenised sentences as the tensors that `BiLM` and `Elmo` take."""
+    distinct, index, lengths = lexicon.batch(sentences)
+    words = lexicon.encode(distinct)
+    mask = np.arange(index.shape[1]) < lengths[:, None]
+    return Batch(
+        None if words.chars is None else torch.from_numpy(words.chars),
+        None if words.words is None else torch.from_numpy(words.words),
+        torch.from_numpy(index),
+        torch.from_numpy(mask),
+    ).to(device)
+
+
+def usable_device(name: str | torch.device) -> str:
+    """Return the name of a device, or raise one clear error if this machine does not have it."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {str(name)!r} cannot be used here ({str(error).splitlines()[0]})") from error
+    return str(device)
+
+
+def gpu_in_turn(number: int) -> str:
+    """Return the GPU for the worker of a number: workers take the GPUs of a machine in turn."""
+    return f"cuda:{number % torch.cuda.device_count()}" if torch.cuda.device_count() > 1 else "cuda"
+
+
+def gpu_name(device: str) -> str:
+    return torch.cuda.get_device_name(device)
+
+
+def peak_bytes(device: str) -> int | None:
+    """Return the peak memory of a GPU."""
+    return torch.cuda.max_memory_allocated(device) if device.startswith("cuda") else None
+
+
+def product_speed(device: str, precision: str) -> float:
+    """Return the FLOP/s of a large matrix product."""
+    size = 8192
+    left, right = torch.randn(2, size, size, device=device, dtype=PRECISIONS[precision])
+    best = float("inf")
+    for _ in range(10):  # the first warms up
+        start = time.perf_counter()
+        torch.mm(left, right)
+        torch.cuda.synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best
 
 
 @dataclass(frozen=True)

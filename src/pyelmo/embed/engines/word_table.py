@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from pyelmo.arrays import Float32Array, Int32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.files import atomic_path
-from pyelmo.formats.torch_file import read_safetensors, write_safetensors
+from pyelmo.formats.tensor_file import read_tensors, write_tensors
 from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import WordNumbers
@@ -110,19 +108,20 @@ class WordTable:
         """Write the words and their vectors to a file that another process can `load`."""
         with self._lock:
             words = np.frombuffer(json.dumps(list(self._numbers)).encode("ascii"), np.uint8)
-            vectors = torch.empty(0) if self._vectors is None else torch.as_tensor(self._vectors[: len(self)])
+            vectors = np.empty(0, np.float32)
+            if self._vectors is not None:
+                vectors = self.engine.download(self._vectors[: len(self)])
         with atomic_path(path) as part:
-            write_safetensors(part, {"words": torch.from_numpy(words.copy()), "values": vectors})
+            write_tensors(part, {"words": words, "values": vectors})
 
     def load(self, path: str | Path) -> None:
         """Replace the content by the words that a table of the same model saved."""
-        tensors = read_safetensors(Path(path))
-        words = json.loads(tensors["words"].numpy().tobytes())
+        tensors = read_tensors(Path(path))
+        words = json.loads(tensors["words"].tobytes())
         with self._lock:
             self._clear()
             if words:
                 table = self.engine.new_table(max(self.capacity, len(words)))
-                vectors = tensors["values"]
-                table[: len(words)] = vectors if isinstance(table, Tensor) else vectors.numpy()
+                table[: len(words)] = self.engine.upload(tensors["values"])
                 self._vectors = table
             self._numbers.update(zip(words, range(len(words)), strict=True))

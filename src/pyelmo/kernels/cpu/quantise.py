@@ -19,6 +19,9 @@ class Quantised:
     values: npt.NDArray[np.int8]
     scales: Float32Array
 
+    def __getitem__(self, rows: int | slice) -> Quantised:
+        return Quantised(self.values[rows], self.scales[rows])
+
     def restore(self) -> Float32Array:
         """Return the weights as float32."""
         scales = self.scales.reshape(self.scales.shape + (1,) * (self.values.ndim - self.scales.ndim))

@@ -7,5 +7,5 @@
     gru.py                     `model.recurrent.gru_recurrence`, the GRUs of the reading network
     activations.py             the activation functions that they share
 
-`pyelmo.kernels.fast` chooses between a kernel and its reference.
+`pyelmo.kernels.choice.fast` chooses between a kernel and its reference.
 """

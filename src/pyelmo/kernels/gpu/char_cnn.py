@@ -28,7 +28,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyelmo.kernels import compute_type
+from pyelmo.kernels.choice import compute_type
 
 WORDS = 4  # words of a program
 SPAN = 16  # positions of each word in a tile, which has WORDS * SPAN = 64 rows for the tensor cores

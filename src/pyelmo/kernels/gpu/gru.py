@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyelmo.kernels import compute_type
+from pyelmo.kernels.choice import compute_type
 from pyelmo.kernels.gpu.activations import sigmoid, tanh
 
 TILES = {

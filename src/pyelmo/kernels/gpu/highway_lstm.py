@@ -21,7 +21,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyelmo.kernels import compute_type
+from pyelmo.kernels.choice import compute_type
 from pyelmo.kernels.gpu.activations import sigmoid, tanh
 
 # The fastest sizes on an H200. A program has ROWS rows of the batch: 16 is the minimum of a tensor core, and more (32,

@@ -22,7 +22,7 @@ import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyelmo.kernels import compute_type
+from pyelmo.kernels.choice import compute_type
 from pyelmo.kernels.gpu.lstm_kernels import cell_backward, cell_forward, output_backward, output_forward
 
 ROWS = 16  # rows of the batch in one program of the backward kernel, which sums their bias gradient

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyelmo.kernels import compute_type
+from pyelmo.kernels.choice import compute_type
 
 try:
     import triton

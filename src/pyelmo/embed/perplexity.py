@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
+import numpy.typing as npt
 
+from pyelmo.arrays import Float64Array, Int64Array
+from pyelmo.embed.engines.cpu import CpuEngine
+from pyelmo.embed.scoring import WordPredictor
 from pyelmo.errors import InputError
-from pyelmo.formats.pretrained import Pretrained
-from pyelmo.model.bilm import ROWS
-from pyelmo.model.softmax import AdaptiveSoftmax, Softmax
+from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 Context = Literal["sentence", "document"]
 Document = list[list[str]]  # sentences of words
+# Documents -> the losses and the targets (N, M) of their words, in parts.
+Losses = tuple[Float64Array, Int64Array]
+DocumentLosses = Callable[[list[Document]], Iterator[Losses]]
 
 # Words of text in memory at once, and tokens (rows times time steps) in one call of the LSTM.
 GROUP_WORDS = 200_000
@@ -47,24 +50,23 @@ class Perplexity:
 
 
 def perplexity(
-    model: Pretrained,
+    compute: DocumentLosses,
+    vocab: Vocabulary,
     documents: Iterable[Document],
     *,
     context: Context = "document",
-    batch_size: int = 32,
     advance: Callable[[int], None] | None = None,
 ) -> Perplexity:
-    """Return the perplexity of each direction over documents; the batch size does not change it.
+    """Return the perplexity of each direction over documents.
 
     With `context="document"`, the LSTM state is carried from sentence to sentence of a document; with "sentence", each
     sentence starts from a zero state. `advance` is called with the number of predictions of each part computed.
     """
-    vocab, _ = vocabulary_and_softmax(model)
-    sums, words, unknown = np.zeros(model.bilm.config.directions), 0, 0
+    sums, words, unknown = np.zeros(1), 0, 0
     for group in _groups(documents):
         texts = group if context == "document" else [[sentence] for document in group for sentence in document]
-        for losses, targets in _losses(model, texts, batch_size):
-            sums += losses.double().sum(1).cpu().numpy()
+        for losses, targets in compute(texts):
+            sums = sums + losses.sum(1)
             words += targets.shape[1]
             if advance is not None:
                 advance(targets.shape[1])
@@ -73,16 +75,6 @@ def perplexity(
         raise InputError("there is no text to evaluate: the input has no words")
     means = np.exp(sums / words)
     return Perplexity(float(means[0]), float(means[1]) if len(means) > 1 else None, words, unknown)
-
-
-def vocabulary_and_softmax(model: Pretrained) -> tuple[Vocabulary, Softmax | AdaptiveSoftmax]:
-    """Return what predicts words, or raise an error that says what the model lacks."""
-    vocab, softmax = model.lexicon.vocab, model.bilm.softmax
-    if softmax is None:
-        raise InputError(f"{model.source}: has no softmax, so it cannot predict words. Train one with elmo finetune.")
-    if vocab is None:
-        raise InputError(f"{model.source}: the words of its softmax are unknown. Give its vocabulary (--vocab FILE).")
-    return vocab, softmax
 
 
 def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -100,51 +92,36 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def _encode(model: Pretrained, words: list[str]) -> Tensor:
-    """Return the token vectors (U, P) of words."""
-    ids = model.lexicon.encode(words)
-    device = next(model.bilm.parameters()).device
-    return model.bilm.encode_words(
-        None if ids.chars is None else torch.from_numpy(ids.chars).to(device),
-        None if ids.words is None else torch.from_numpy(ids.words).to(device),
-    )
+@dataclass(frozen=True)
+class DocumentBatch:
+    """Documents as rows, the longest first, as in training: the input [begin, words] predicts [words, end].
 
-
-def _losses(model: Pretrained, documents: list[Document], batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the losses and targets (N, M) of documents, each from a zero state.
-
-    As in training, the input [begin, words] predicts [words, end]; backwards, [end, reversed words] predicts [reversed
-    words, begin].
+    Backwards, [end, reversed words] predicts [reversed words, begin]. All words are indices of the distinct ones.
     """
-    vocab, softmax = vocabulary_and_softmax(model)
-    lstm = model.bilm.lstm
+
+    inputs: Int64Array  # (N, B, T)
+    targets: Int64Array  # (N, B, T)
+    lengths: Int64Array  # (B,)
+
+
+def document_batches(
+    documents: list[Document], vocab: Vocabulary, directions: int, size: int
+) -> tuple[list[str], Iterator[DocumentBatch]]:
+    """Return the distinct words of documents, and the documents in batches of `size` of similar length."""
     distinct: dict[str, int] = {}
-    sequences = [_sequences(document, vocab, distinct, model.bilm.config.directions) for document in documents]
-    device = next(model.bilm.parameters()).device
-    target_of = torch.from_numpy(vocab.encode(distinct)).long().to(device)
+    sequences = [_sequences(document, vocab, distinct, directions) for document in documents]
     sequences.sort(key=lambda sequence: -sequence.shape[-1])
-    with torch.inference_mode():
-        vectors = _encode(model, list(distinct))
-        for start in range(0, len(sequences), batch_size):
-            group = sequences[start : start + batch_size]
-            group += [group[0][..., :0]] * (-len(group) % ROWS)  # empty sequences; the reason is at ROWS
-            lengths = torch.tensor([sequence.shape[-1] for sequence in group], device=device)
-            width = int(lengths.max())
-            padded = np.zeros((2, model.bilm.config.directions, len(group), width), dtype=np.int64)
+
+    def batches() -> Iterator[DocumentBatch]:
+        for start in range(0, len(sequences), size):
+            group = sequences[start : start + size]
+            lengths = np.array([sequence.shape[-1] for sequence in group])
+            padded = np.zeros((2, directions, len(group), lengths[0]), dtype=np.int64)
             for row, sequence in enumerate(group):
                 padded[:, :, row, : sequence.shape[-1]] = sequence
-            inputs, targets = torch.from_numpy(padded).to(device)
-            state = None
-            steps = max(1, RUN_TOKENS // len(group))
-            for step in range(0, width, steps):
-                part = slice(step, step + steps)
-                mask = torch.arange(width, device=device)[part] < lengths[:, None]
-                tokens = torch.nn.functional.embedding(inputs[:, :, part], vectors)
-                outputs, state = lstm(tokens, state, mask)
-                ids = target_of[targets[:, :, part][:, mask]]  # (N, M)
-                predictions = outputs[-1][:, mask]
-                losses = softmax.nll(predictions.flatten(0, 1).float(), ids.flatten()).view(ids.shape)
-                yield losses, ids
+            yield DocumentBatch(padded[0], padded[1], lengths)
+
+    return list(distinct), batches()
 
 
 def _sequences(document: Document, vocab: Vocabulary, distinct: dict[str, int], directions: int) -> np.ndarray:
@@ -164,3 +141,24 @@ def _sequences(document: Document, vocab: Vocabulary, distinct: dict[str, int], 
         backward[0] += [end, *words]
         backward[1] += [*words, begin]
     return np.array([forward, backward][:directions], dtype=np.int64).transpose(1, 0, 2)
+
+
+def engine_losses(
+    engine: CpuEngine, lexicon: Lexicon, model: WordPredictor, documents: list[Document], *, batch_size: int
+) -> Iterator[Losses]:
+    """Yield the losses and targets (N, M) of documents, each from a zero state, computed on a CPU."""
+    words, batches = document_batches(documents, model.vocab, model.config.directions, batch_size)
+    target_of = model.vocab.encode(words).astype(np.int64)
+    vectors = engine.encode(lexicon.encode(words))  # (U, P)
+    for batch in batches:
+        states = engine.zero_states(len(batch.lengths))
+        steps = max(1, RUN_TOKENS // len(batch.lengths))
+        for first in range(0, int(batch.lengths[0]), steps):
+            time = np.arange(first, min(first + steps, int(batch.lengths[0])))
+            live: npt.NDArray[np.int64] = (time[:, None] < batch.lengths).sum(1)
+            rows = np.concatenate([np.arange(count) for count in live])  # step after step
+            columns = np.repeat(time, live)
+            tops = engine.run_on([vectors[side[rows, columns]] for side in batch.inputs], live, states)
+            targets = target_of[batch.targets[:, rows, columns]]  # (N, M)
+            losses = [model.softmax.losses(top, own) for top, own in zip(tops, targets, strict=True)]
+            yield np.stack(losses), targets

@@ -1,6 +1,6 @@
 """A language model's view of single words: the score of each word of a sentence, and guesses for a gap.
 
-    sentences --> top layer of each token (an engine, or the plain `top_layers`) --> full softmax --> scores, guesses
+    sentences --> top layer of each token --> full softmax --> scores, guesses
 
 The forward half of a position predicts the next word, the backward half the word before. Each sentence starts from a
 zero state, so its scores depend on no other sentence.
@@ -10,7 +10,6 @@ T words of a sentence, N directions, P vector of one direction, M positions, V w
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,14 +17,12 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from pyelmo.arrays import Float32Array
+from pyelmo.arrays import Float32Array, Float64Array
+from pyelmo.config import ModelConfig
+from pyelmo.embed.engines.softmax import Softmax
 from pyelmo.errors import InputError
-from pyelmo.formats.pretrained import Pretrained
-from pyelmo.model.bilm import Batch, pad_rows
-from pyelmo.training.evaluate import vocabulary_and_softmax
+from pyelmo.text.vocabulary import Vocabulary
 
 Direction = Literal["forward", "backward", "both"]
 DIRECTIONS = ("forward", "backward", "both")
@@ -39,6 +36,17 @@ PRIOR_POWER = 0.7
 # p(w) from the rank r of the word in the vocabulary, which is ordered by falling frequency: the law of Zipf and
 # Mandelbrot, 1 / (r + 2.7). It needs no counts, and on held-out text it does as well as counts.
 RANK_SHIFT = 2.7
+
+
+@dataclass(frozen=True)
+class WordPredictor:
+    """What predicts words: the vocabulary, the softmax over it, and a function for the top layers of sentences."""
+
+    source: str
+    config: ModelConfig
+    vocab: Vocabulary
+    softmax: Softmax
+    layers: TopLayers
 
 
 @dataclass(frozen=True)
@@ -96,24 +104,18 @@ class Guess:
 
 
 def score(
-    model: Pretrained,
+    model: WordPredictor,
     sentences: Iterable[Sequence[str]],
     *,
     direction: Direction = "both",
-    layers: TopLayers | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> Iterator[SentenceScore]:
-    """Yield the scores of each sentence.
-
-    `layers` computes the top layers (default: `top_layers`). `advance` is called with the number of words of each part
-    computed.
-    """
-    vocabulary_and_softmax(model)  # fails before anything is read
+    """Yield the scores of each sentence. `advance` is called with the number of words of each part computed."""
     directions = _directions(model, direction)
     first, second = itertools.tee(map(list, sentences))
     group: list[tuple[list[str], Float32Array]] = []
     size = 0
-    for words, top in zip(first, (layers or functools.partial(top_layers, model))(second), strict=True):
+    for words, top in zip(first, model.layers(second), strict=True):
         group.append((words, top))
         size += len(words)
         if size >= POSITIONS:
@@ -123,14 +125,13 @@ def score(
 
 
 def predict(
-    model: Pretrained,
+    model: WordPredictor,
     before: Sequence[str],
     after: Sequence[str],
     *,
     count: int = 10,
     direction: Direction | None = None,
     punctuation: bool = False,
-    layers: TopLayers | None = None,
 ) -> list[Guess]:
     """Return the `count` likeliest words between `before` and `after`.
 
@@ -142,23 +143,22 @@ def predict(
     the end of a sentence. (A gap at the begin is the begin of a sentence.) Punctuation is no candidate unless asked
     for.
     """
-    vocab, softmax = vocabulary_and_softmax(model)
+    vocab = model.vocab
     if direction is None:
         direction = "both" if after else "forward"
     directions = _directions(model, direction)
-    left, right = (layers or functools.partial(top_layers, model))([list(before), list(after)])
-    size = model.bilm.config.lstm.dim
+    left, right = model.layers([list(before), list(after)])
+    size = model.config.lstm.dim
     context = {"forward": left[-2, :size], "backward": right[1, -size:]}  # of the words beside the gap
-    vectors = torch.from_numpy(np.stack([context[name] for name in directions]))
-    with torch.inference_mode():
-        rows = softmax(pad_rows(vectors).to(_device(model)))[: len(directions)].float().cpu()  # (N, V)
+    rows = model.softmax.log_probabilities(np.stack([context[name] for name in directions]))  # (N, V)
     scores = dict(zip(directions, rows, strict=True))
-    combined = rows.sum(0) - (len(rows) - 1) * PRIOR_POWER * log_prior(len(vocab))
+    combined = rows.sum(0, dtype=np.float64) - (len(rows) - 1) * PRIOR_POWER * log_prior(len(vocab))
     special = {vocab.begin, vocab.end, vocab.unknown}
     left_out = [i for i, word in enumerate(vocab) if word in special or not (punctuation or _is_word(word))]
     combined[left_out] = -math.inf
-    probabilities = combined.softmax(0)
-    best = probabilities.topk(min(count, len(vocab) - len(left_out))).indices.tolist()
+    probabilities = np.exp(combined - combined.max())
+    probabilities /= probabilities.sum()
+    best = np.argsort(-probabilities, kind="stable")[: min(count, len(vocab) - len(left_out))].tolist()
     return [
         Guess(
             vocab.words[i],
@@ -170,31 +170,14 @@ def predict(
     ]
 
 
-def log_prior(words: int) -> Tensor:  # -> (V,)
+def log_prior(words: int) -> Float64Array:  # -> (V,)
     """Return the log probability of each word of a vocabulary without its context, by its rank."""
-    ranks = 1 + torch.arange(words)
-    return torch.log_softmax(-torch.log(ranks + RANK_SHIFT), 0)
+    weights = 1 / (1 + np.arange(words) + RANK_SHIFT)
+    prior: Float64Array = np.log(weights / weights.sum())
+    return prior
 
 
-def top_layers(model: Pretrained, sentences: Iterable[list[str]]) -> Iterator[Float32Array]:
-    """Yield the top layer of each sentence with its boundary tokens (T + 2, N * P), by torch, one by one.
-
-    This is the plain reference of the engines.
-    """
-    for words in sentences:
-        distinct, index, lengths = model.lexicon.batch([words])
-        ids = model.lexicon.encode(distinct)
-        batch = Batch(
-            None if ids.chars is None else torch.from_numpy(ids.chars),
-            None if ids.words is None else torch.from_numpy(ids.words),
-            torch.from_numpy(index),
-            torch.ones(1, int(lengths[0]), dtype=torch.bool),
-        )
-        with torch.inference_mode():
-            yield model.bilm(batch.to(_device(model))).values[-1, 0].cpu().numpy()
-
-
-def _directions(model: Pretrained, direction: Direction) -> tuple[str, ...]:
+def _directions(model: WordPredictor, direction: Direction) -> tuple[str, ...]:
     """Return the directions to compute, of those that the model has."""
     if direction not in DIRECTIONS:
         raise InputError(f"direction {direction!r} is unknown. Use one of {', '.join(DIRECTIONS)}.")
@@ -205,22 +188,18 @@ def _directions(model: Pretrained, direction: Direction) -> tuple[str, ...]:
     return ("forward", "backward") if direction == "both" else (direction,)
 
 
-def _device(model: Pretrained) -> torch.device:
-    return next(model.bilm.parameters()).device
-
-
 def _is_word(word: str) -> bool:
     return any(map(str.isalnum, word))
 
 
 def _score_group(
-    model: Pretrained,
+    model: WordPredictor,
     group: list[tuple[list[str], Float32Array]],
     directions: tuple[str, ...],
     advance: Callable[[int], None] | None,
 ) -> Iterator[SentenceScore]:
     """Yield the scores of sentences whose softmax is computed together."""
-    vocab, _ = vocabulary_and_softmax(model)
+    vocab = model.vocab
     size = model.config.lstm.dim
     sentences = [words for words, _ in group if words]
     tops = [top for words, top in group if words]
@@ -252,16 +231,11 @@ def _score_group(
         )
 
 
-def _log_probabilities(model: Pretrained, vectors: list[Float32Array], words: list[str]) -> Iterator[float]:
+def _log_probabilities(model: WordPredictor, vectors: list[Float32Array], words: list[str]) -> Iterator[float]:
     """Return the log probability of each word, predicted by the vector at its position."""
     if not words:
         return iter(())
-    vocab, softmax = vocabulary_and_softmax(model)
-    # With rows of zeros: the reason is at ROWS.
-    inputs = pad_rows(torch.from_numpy(np.concatenate(vectors))).to(_device(model))  # (M, P)
-    ids = vocab.encode(words)
-    targets = torch.nn.functional.pad(torch.from_numpy(ids).long(), (0, len(inputs) - len(ids)))
-    with torch.inference_mode():
-        values = -softmax.nll(inputs, targets.to(inputs.device))[: len(ids)].double().cpu().numpy()
-    share = math.log(len(vocab))  # the reason is at WordScore
-    return iter((values - share * (ids == vocab.ids[vocab.unknown])).tolist())
+    ids = model.vocab.encode(words).astype(np.int64)
+    values = -model.softmax.losses(np.concatenate(vectors), ids)
+    share = math.log(len(model.vocab))  # the reason is at WordScore
+    return iter((values - share * (ids == model.vocab.ids[model.vocab.unknown])).tolist())
