@@ -80,4 +80,8 @@ def require_torch(what: str) -> None:
     try:
         importlib.import_module("torch")
     except ImportError:
-        raise MissingExtraError(f"{what} needs torch. Install it with: pip install 'pyelmo[torch]'") from None
+        raise missing_torch(what) from None
+
+
+def missing_torch(what: str) -> MissingExtraError:
+    return MissingExtraError(f"{what} needs torch. Install it with: pip install 'pyelmo[torch]'")

@@ -23,6 +23,7 @@ from pyelmo.errors import InputError
     ],
 )
 def test_auto_is_a_gpu_if_there_is_one_for_the_precision(gpu, device, precision, chosen, monkeypatch):
+    monkeypatch.setattr("pyelmo.cli.options._may_have_gpu", lambda: True)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
     assert choose_device(device, precision) == chosen
 

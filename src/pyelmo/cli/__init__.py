@@ -21,7 +21,7 @@ from types import FrameType
 from pyelmo import __version__
 from pyelmo.cli import messages, standard_streams
 from pyelmo.cli.actions import add_actions
-from pyelmo.errors import GPU_FULL, PyelmoError
+from pyelmo.errors import GPU_FULL, PyelmoError, missing_torch
 
 NOTHING = "nothing was changed"  # said of an interrupted command that says nothing else
 # For each folder of commands: the title of the group in `elmo --help`, and the commands.
@@ -107,6 +107,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except PyelmoError as error:
         return _fail(str(error))
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return _fail(str(missing_torch("this command")))
     except Terminated as stop:
         return _fail(f"terminated; {str(stop) or NOTHING}", 143)
     except KeyboardInterrupt as stop:

@@ -218,7 +218,7 @@ def choose_device(device: str, precision: str = "float32") -> str:
         except ImportError:
             return "cpu"
         return "cuda" if torch.cuda.is_available() else "cpu"
-    require_torch(f"--device {device}:")
+    require_torch(f"--device {device}")
     import torch
 
     try:

@@ -32,8 +32,10 @@ class SkipInit(TorchFunctionMode):
 
 def build_bilm(config: ModelConfig, fetch: Callable[[str], Float32Array]) -> BiLM:
     """Return a biLM in evaluation mode with a copy of the weights that `fetch` returns for their names."""
-    with SkipInit(), torch.device("meta"):
-        bilm = BiLM(config)
-    bilm.load_state_dict({name: torch.tensor(fetch(name)) for name in weight_shapes(config)}, strict=False, assign=True)
-    bilm.share_softmax()
+    with torch.inference_mode(False):  # the caller may be in it, but the model may be trained later
+        with SkipInit(), torch.device("meta"):
+            bilm = BiLM(config)
+        weights = {name: torch.tensor(fetch(name)) for name in weight_shapes(config)}
+        bilm.load_state_dict(weights, strict=False, assign=True)
+        bilm.share_softmax()
     return bilm.eval()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyelmo.errors import require_torch
 from pyelmo.tasks.answers import (
     CoreferenceAnswer,
     CoreferenceMention,
@@ -54,6 +55,7 @@ def load(path: str | Path, *, encoder: str | None = None, device: str = "cpu") -
         >>> [span.text for span in answer.spans]
         ['Ann Lee', 'New York']
     """
+    require_torch("A task network")
     from pyelmo.tasks.harness.storage import load_model
 
     return load_model(path, encoder=encoder, device=device)

@@ -378,6 +378,12 @@ class Letters:
         values = words.chars[:, : self.size].astype(np.float32)
         return torch.from_numpy(values) if self.kind == "torch" else values
 
+    def download(self, vectors):
+        return np.asarray(vectors)
+
+    def upload(self, vectors):
+        return torch.from_numpy(vectors) if self.kind == "torch" else vectors
+
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_a_word_table_goes_to_another_process(tmp_path, kind):

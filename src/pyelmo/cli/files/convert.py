@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     from dataclasses import replace
     from pathlib import Path
 
-    from pyelmo.errors import InputError
+    from pyelmo.errors import InputError, require_torch
     from pyelmo.files import check_output
     from pyelmo.formats import resolve
     from pyelmo.formats.trim import trim
@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> None:
         model = replace(model, language=args.language)
     rounded = None
     if args.calibrate is not None:
+        require_torch("--calibrate")
         from pyelmo.training.calibration import calibrated
 
         rounded = calibrated(model, sentences(args, model.language or "general"))
