@@ -14,6 +14,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig
+from pyelmo.embed.engines.build import torch_engine
 from pyelmo.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Any], An
                 "a mix with layer_norm='batch' makes vectors depend on the other sentences of the batch; "
                 "use layer_norm='token'"
             )
-        return choice.mix_arrays
+        mix: Callable[[Any], Any] = functools.partial(torch_engine("a ScalarMix").mix_layers, choice)
+        return mix
     return _mix_picker(choice, config)  # type: ignore[arg-type]
 
 

@@ -7,9 +7,8 @@ L layers (including the token layer), B batch, T time, D vector.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -90,22 +89,6 @@ class ScalarMix(nn.Module):
         elif self.layer_norm == "batch":
             values = _batch_norm(values, mask)
         return self.gamma * weigh(self.logits.softmax(0), values)
-
-    def mix_arrays(self, values: Any) -> Any:
-        """Return the weighted sum of layers that an engine computed, as what they are.
-
-        Args:
-            values: The layers (L, .., D), an array, or a tensor on any device.
-
-        Returns:
-            The mixed vectors (.., D), an array or a tensor.
-        """
-        with torch.inference_mode():
-            tensor = torch.as_tensor(values)
-            # A copy is moved to the device, never the caller's own mix.
-            mix = self if self.gamma.device == tensor.device else copy.deepcopy(self).to(tensor.device)
-            mixed = mix(tensor)
-        return mixed if isinstance(values, Tensor) else mixed.numpy()
 
     def penalty(self) -> Tensor:
         """Return lambda * |w|^2 to add to the task's loss; a large lambda pulls the mix to the mean of the layers.

@@ -15,7 +15,9 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ from pyelmo.embed.engines.base import PendingBatch, PickLayers
 from pyelmo.embed.engines.word_table import table_words
 from pyelmo.errors import InputError
 from pyelmo.model.bilm import ROWS, Batch, BiLM, pad_rows
+from pyelmo.model.scalar_mix import ScalarMix
 from pyelmo.text.lexicon import EncodedWords, Lexicon
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -151,6 +154,16 @@ def tensor_batch(lexicon: Lexicon, sentences: Sequence[list[str]], device: str) 
         torch.from_numpy(index),
         torch.from_numpy(mask),
     ).to(device)
+
+
+def mix_layers(mix: ScalarMix, values: Any) -> Any:
+    """Return the mix (.., D) of layers (L, .., D), an array or a tensor, as what they are."""
+    with torch.inference_mode():
+        tensor = torch.as_tensor(values)
+        # A copy is moved to the device, never the caller's own mix.
+        own = mix if mix.gamma.device == tensor.device else deepcopy(mix).to(tensor.device)
+        mixed: Tensor = own(tensor)
+    return mixed if isinstance(values, Tensor) else mixed.numpy()
 
 
 def usable_device(name: str | torch.device) -> str:
