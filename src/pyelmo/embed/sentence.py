@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from pyelmo.arrays import Float32Array
 from pyelmo.corpus.corpus import Corpus
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.stream import VectorOptions, split_windows
@@ -48,15 +47,7 @@ def stream_sentences(
         for words in window:
             end += len(words)
             pooled = np.tile(form.pool(words, vectors[end - len(words) : end]), directions)
-            yield _as_output(pooled.astype(options.dtype, copy=False), options.output)
-
-
-def _as_output(vector: Float32Array, output: str) -> Any:
-    if output == "numpy":
-        return vector
-    import torch
-
-    return torch.from_numpy(vector)
+            yield options.convert(pooled.astype(options.dtype, copy=False))
 
 
 def make_form(table: WordTable, counts: Counter[str], *, smoothing: float, directions: int) -> SentenceForm:

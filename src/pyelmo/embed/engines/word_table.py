@@ -71,8 +71,7 @@ class WordTable:
             rows, table = self._look_up(words)
         if table is None:
             return np.empty((0, self.engine.size), np.float32)
-        chosen: Float32Array = table[rows] if isinstance(table, np.ndarray) else table[rows].float().cpu().numpy()
-        return chosen
+        return self.engine.download(table[rows])
 
     def _look_up(self, words: Sequence[str]) -> tuple[Int32Array, Any]:
         known = len(self)
