@@ -12,6 +12,7 @@ import functools
 import shutil
 import struct
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ class Emulated:
             [EMULATOR, "-cpu", processor, str(driver)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self._arrays: dict[int, np.ndarray] = {}
+        self._alone = threading.Lock()  # both directions of a layer run at the same time
 
     def address(self, array: np.ndarray | None) -> ctypes.c_void_p | None:
         """Stand in for compiled._address: remember what lies at an address."""
@@ -107,11 +109,12 @@ class Emulated:
         for block in blocks:
             parts += [_numbers(memoryview(block).nbytes), bytes(block)]
         parts += [_numbers(len(addresses) // 3, *addresses), _numbers(len(given) // 2, *given)]
-        self._process.stdin.write(b"".join(parts))
-        self._process.stdin.flush()
-        status = struct.unpack("<q", self._read(8))[0]
-        for memory in returned:
-            data = self._read(memoryview(memory).nbytes)
+        with self._alone:
+            self._process.stdin.write(b"".join(parts))
+            self._process.stdin.flush()
+            status = struct.unpack("<q", self._read(8))[0]
+            answers = [self._read(memoryview(memory).nbytes) for memory in returned]
+        for memory, data in zip(returned, answers, strict=True):
             if isinstance(memory, np.ndarray):
                 memory.reshape(-1).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
         return int(status)

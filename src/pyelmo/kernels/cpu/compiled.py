@@ -122,7 +122,7 @@ def lanes() -> int:
 @functools.cache
 def group() -> int:
     """Return how many int8 weights of a row of the matrix lie together."""
-    return 8 if instruction_set() == INSTRUCTION_SETS.index("i8mm") else 4
+    return int(_call("elmo_group"))
 
 
 class Matrix:
