@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from dataclasses import replace
@@ -121,12 +122,16 @@ def test_the_longest_directions_become_as_long_as_the_next():
     assert common_directions(vectors, 0).shape == (0, 8)
 
 
+def common(numbers: list[float]) -> str:
+    return base64.b64encode(np.array(numbers, "<f2").tobytes()).decode()
+
+
 # --- the file, and the commands ----------------------------------------------------------------------------------------
 
 
 def test_a_saved_model_keeps_its_form(model, folder, tmp_path):
     again = pyelmo.load(folder)
-    assert worst(again.encode(SENTENCES), model.encode(SENTENCES)) < 1e-3  # four digits are stored
+    assert worst(again.encode(SENTENCES), model.encode(SENTENCES)) < 1e-3  # stored in float16
     again.save(tmp_path / "copy", precision="int8")
     assert (tmp_path / "copy" / "sentence.json").read_bytes() == (folder / "sentence.json").read_bytes()
 
@@ -137,11 +142,12 @@ def test_a_saved_model_keeps_its_form(model, folder, tmp_path):
         ({"weights": {"the": 0}}, "the weight of 'the' is 0, expected more than 0, at most 1"),
         ({"weights": {"the": "1"}}, "the weight of 'the' is 1, expected"),
         ({"weights": []}, "expected dict under 'weights'"),
-        ({"common": [[0.0] * 7]}, "'common' must be vectors of 8 numbers"),
-        ({"common": [["0.1"] * 8]}, "'common' must be vectors of 8 numbers"),
-        ({"common": [[0.9] * 8]}, "no longer than 1"),
-        ({"common": [[0.1] * 8] * 9}, "'common' must be vectors"),
-        ({"common": [[0.1] * 8, 3]}, "'common' must be vectors"),
+        ({"common": [[0.1] * 8]}, "expected str under 'common'"),
+        ({"common": "no base64!"}, "'common' must be vectors of 8 numbers"),
+        ({"common": common([0.1] * 7)}, "'common' must be vectors of 8 numbers"),
+        ({"common": common([0.9] * 8)}, "no longer than 1"),
+        ({"common": common([np.nan] * 8)}, "no longer than 1"),
+        ({"common": common([0.1] * 72)}, "'common' must be vectors"),
     ],
 )
 def test_a_damaged_form_is_one_clear_error(folder, change, message):
