@@ -13,6 +13,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,10 +25,10 @@ from pyelmo.version import __version__
 
 
 def versions() -> dict[str, Any]:
-    """Return the date and the versions of the software."""
+    """Return the date, the versions of the software, the commit and the processor."""
     return {
         "date": datetime.date.today().isoformat(), "pyelmo": __version__, "python": platform.python_version(),
-        "torch": _torch_version(), "numpy": np.__version__,
+        "torch": _torch_version(), "numpy": np.__version__, "commit": _commit(), "cpu": _cpu(),
     }  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def machine() -> dict[str, Any]:
     """Return the date, the commit, the machine and the versions of a benchmark run."""
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": os.environ.get("PYELMO_COMMIT") or _commit(),
+        "commit": _commit(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "gpu": _gpu(),
@@ -71,6 +72,12 @@ def _gpu() -> str | None:
 
 
 def _commit() -> str:
+    """Return the commit of the checkout that runs, or an empty string for an installed package."""
+    if commit := os.environ.get("PYELMO_COMMIT"):
+        return commit
+    if not (Path(__file__).parents[2] / ".git").exists() or shutil.which("git") is None:
+        return ""
+
     def git(*arguments: str) -> str:
         command = ["git", *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from pyelmo import provenance
 from pyelmo.encoders.base import LoadedEncoder, NamedEncoder
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.probes import suite
@@ -118,3 +119,12 @@ def test_a_list_is_split_as_the_encoder_s_own_text_was(monkeypatch):
     assert found["layer_names"] == ["word"]
     assert found["sentences"] == 160
     assert seen == ["general"]
+
+
+def test_a_figure_says_the_commit_and_the_processor(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYELMO_COMMIT", "abc1234")
+    assert (provenance.versions()["commit"], provenance.machine()["commit"]) == ("abc1234", "abc1234")
+    assert provenance.versions()["cpu"]
+    monkeypatch.delenv("PYELMO_COMMIT")
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "site-packages" / "pyelmo" / "provenance.py"))
+    assert provenance.versions()["commit"] == ""  # an installed package, maybe below somebody else's checkout

@@ -65,6 +65,7 @@ def test_a_run_learns_and_writes_down_its_settings(finished):
     assert max(scores(finished)) > 90
     facts = json.loads((finished / "run.json").read_text())
     assert (facts["task"], facts["encoder_name"], facts["data"]["test"]["file"]) == ("ner", "LM", "test.conll")
+    assert {"date", "commit", "cpu", "torch"} <= set(facts["made"])
     assert str(finished.parent) not in (finished / "run.json").read_text()
     result = json.loads((finished / "seed-2" / "result.json").read_text())
     assert sum(result["layers"]["input"]["weights"]) == pytest.approx(1)
