@@ -1,9 +1,11 @@
-/* The functions of cpu.c in a process of another processor; emulated.py calls them through its standard input and output.
+/* The functions of cpu.c in a process of another processor; emulated.py calls them through its standard input and
+ * output.
  *
  * A request is a list of 64-bit integers: the number of the function, that of the instruction set, blocks of memory,
- * addresses inside blocks, arguments. A block is its size, then its bytes. An address is three numbers: the block and the
- * position where it stands, and the block that it is the address of. An argument is two numbers: 1 and a block, or 0 and a
- * value. The answer is what the function returns, then the bytes of all blocks that are arguments. */
+ * addresses inside blocks, arguments. A block is its size, then its bytes. An address is three numbers: the block
+ * and the position where it stands, and the block that it is the address of. An argument is two numbers: 1 and a
+ * block, or 0 and a value. The answer is what the function returns, then the bytes of all blocks that are
+ * arguments. */
 
 #include "../../src/pyelmo/kernels/cpu/cpu.c"
 

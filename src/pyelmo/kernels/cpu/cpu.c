@@ -1,16 +1,16 @@
 /* The computation of the biLM on a CPU, without gradients. The references are kernels/cpu/plain.py and pyelmo/model.
  *
- * Functions. elmo_linear is a matrix product with a bias, elmo_highway the gate of a highway layer, elmo_char_features the
- * convolutions of the character CNN with their maximum, and elmo_lstm one direction of one LSTM layer over all steps.
- * elmo_supported says whether the processor has an instruction set, elmo_lanes how many floats its registers have, and
- * elmo_group how many bytes of a column of int8 weights lie together. All
- * take the number of the instruction set to run on. The others return 0, NO_MEMORY or, if sizes, symbols or rows do not
- * fit together and memory beyond an array would be read, INVALID. Python calls them through ctypes, so that only the C
+ * Functions. elmo_linear is a matrix product with a bias, elmo_highway the gate of a highway layer,
+ * elmo_char_features the convolutions of the character CNN with their maximum, and elmo_lstm one direction of one
+ * LSTM layer over all steps. elmo_supported says whether the processor has an instruction set, elmo_lanes how many
+ * floats its registers have, and elmo_group how many bytes of a column of int8 weights lie together. All take the
+ * number of the instruction set to run on. The others return 0, NO_MEMORY or, if sizes, symbols or rows do not fit
+ * together and memory beyond an array would be read, INVALID. Python calls them through ctypes, so that only the C
  * standard library is needed.
  *
  * Files. Each function is written once, in cpu_isa.h and the files that it includes, with vectors as GCC and clang
- * (clang-cl on Windows) have them, and compiled once for each instruction set. cpu_x86.h and cpu_arm.h have the products of
- * bytes and say what the processor can do.
+ * (clang-cl on Windows) have them, and compiled once for each instruction set. cpu_x86.h and cpu_arm.h have the
+ * products of bytes and say what the processor can do.
  *
  * Layout of weights. A matrix is packed in panels of 4 * LANES output columns. The inputs ("depth") are the outer
  * dimension of a panel, so that a product reads a panel from its start to its end:

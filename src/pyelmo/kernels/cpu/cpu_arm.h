@@ -29,8 +29,8 @@ INLINE FOR_DOTPROD Ints_4 dot_dotprod(Ints_4 sum, int32_t four, const int8_t *we
     return (Ints_4)vdotq_lane_s32((int32x4_t)sum, vld1q_s8(weights), vcreate_s8((uint32_t)four), 0);
 }
 
-/* The product of up to four rows of input bytes and one int8 panel. An instruction multiplies two rows by two columns, eight
- * bytes deep; of an odd number of rows, the last one is multiplied twice. */
+/* The product of up to four rows of input bytes and one int8 panel. An instruction multiplies two rows by two
+ * columns, eight bytes deep; of an odd number of rows, the last one is multiplied twice. */
 INLINE FOR_I8MM void byte_sums_i8mm(const int rows, Ints_4 sum[][4], const uint8_t *inputs, int64_t stride,
                                     const int8_t *weights, int64_t depth) {
     const int pairs = (rows + 1) / 2;

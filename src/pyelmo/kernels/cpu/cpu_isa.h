@@ -1,8 +1,8 @@
-/* The functions of cpu.c, which includes this file once for each instruction set. It defines NAME (adds the suffix of the
- * instruction set), TARGET, LANES (floats in a register), ROWS (input rows of a tile), GROUP (bytes of a column of int8
- * weights that lie together) and OFFSET (what is added to input bytes; see the layout of weights). With groups of four,
- * NAME(dot) adds the product of four input bytes and four weights to each lane; with larger ones, NAME(byte_sums) is given,
- * too. */
+/* The functions of cpu.c, which includes this file once for each instruction set. It defines NAME (adds the suffix
+ * of the instruction set), TARGET, LANES (floats in a register), ROWS (input rows of a tile), GROUP (bytes of a
+ * column of int8 weights that lie together) and OFFSET (what is added to input bytes; see the layout of weights).
+ * With groups of four, NAME(dot) adds the product of four input bytes and four weights to each lane; with larger
+ * ones, NAME(byte_sums) is given, too. */
 
 #include "cpu_vectors.h"
 
