@@ -157,6 +157,13 @@ def test_a_damaged_form_is_one_clear_error(folder, change, message):
         pyelmo.load(folder)
 
 
+def test_a_damaged_form_can_be_replaced(folder, tmp_path):
+    (folder / "sentence.json").write_text("damaged", "utf-8")
+    (tmp_path / "text").write_text("The bank of the river\n", "utf-8")
+    assert main(["sentences", str(folder), str(tmp_path / "text"), "--force"]) == 0
+    assert pyelmo.load(folder).pretrained.sentence is not None
+
+
 def test_the_command_adds_a_form_from_text_or_a_corpus(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     plain = make_embedder()

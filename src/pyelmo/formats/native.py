@@ -46,8 +46,8 @@ SCALE = ".scale"
 StoredPrecision = Literal["float32", "int8", "int4"]
 
 
-def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
-    """Read a model folder; `vocab` replaces its vocab.txt."""
+def read(folder: Path, vocab: Vocabulary | None = None, *, with_form: bool = True) -> Pretrained:
+    """Read a model folder; `vocab` replaces its vocab.txt. Without its sentence form, that file is not looked at."""
     header = read_json(folder / CONFIG)
     if header.get("format") != "pyelmo":
         raise FormatError(f"{folder / CONFIG}: not a pyelmo model ('format' is {header.get('format')!r})")
@@ -70,7 +70,7 @@ def read(folder: Path, vocab: Vocabulary | None = None) -> Pretrained:
     vocab = find_vocabulary(folder, vocab, config, _special_tokens(folder, header.get("marks")))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
     model = Weights(config, stored, weights, quantised=stored.quantised)
-    return Pretrained(model, lexicon, "pyelmo", str(folder), language, read_form(folder, config))
+    return Pretrained(model, lexicon, "pyelmo", str(folder), language, read_form(folder, config) if with_form else None)
 
 
 def _special_tokens(folder: Path, marks: Any) -> dict[str, str]:

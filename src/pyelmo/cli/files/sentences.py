@@ -36,10 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pyelmo.embed.embedder import load
+    from pyelmo.embed.embedder import Embedder
     from pyelmo.embed.sentence import corpus_counts, make_form
     from pyelmo.files import check_output
-    from pyelmo.formats.native import CONFIG
+    from pyelmo.formats.native import CONFIG, read
     from pyelmo.formats.sentence import SENTENCE
 
     folder = Path(args.model)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     options.check_at_least("--directions", args.directions, 0)
     check_output(folder / SENTENCE, force=args.force)
     options.set_threads(args.threads)
-    embedder = load(folder)
+    embedder = Embedder(read(folder, with_form=False))  # a damaged form can be replaced
     if all(Path(text).is_dir() for text in args.text):
         counts = corpus_counts(args.text, embedder.language)
     else:
