@@ -1,4 +1,4 @@
-"""Build the sdist and the wheel, and embed with them in clean environments without a compiler (make wheel).
+"""Build the sdist and the wheel, and embed with them in clean environments without compiler or torch (make wheel).
 
     python tests/install/wheel.py DIST
 
@@ -76,7 +76,7 @@ def embed_clean(interpreter: str, package: Path, *arguments: str) -> str:
         env.pop("PYTHONPATH", None)
         pip = (binaries / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--prefer-binary")
         run(*pip, package, env=env)
-        run(binaries / "elmo", "--version", env=env)
+        run(binaries / "elmo", "predict", "en", "He drank a cup of ___ with milk.", env=env)
         return run(binaries / "python", EMBED, *arguments, env=env)
 
 
