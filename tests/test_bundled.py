@@ -51,7 +51,7 @@ def test_the_bundled_models_are_listed_and_small():
     for name, facts in models.items():
         assert facts["language"] == LANGUAGES[name]
         assert facts["bytes"] <= 32 * MIB
-        assert (facts["layers"], facts["dim"]) == (3, 768)
+        assert (facts["layers"], facts["dim"]) == (3, 1024)
         assert facts["predicts_words"] >= 10_000
         assert facts["licence"]
     assert sum(facts["bytes"] for facts in models.values()) <= 64 * MIB
@@ -89,7 +89,7 @@ def test_a_model_gives_layers_and_int8_agrees(model):
     name, embedder = model
     assert embedder.language == LANGUAGES[name]
     layers = embedder.embed(SENTENCES[name])
-    assert layers[0].shape == (3, len(embedder.tokenise(SENTENCES[name][0])), 768)
+    assert layers[0].shape == (3, len(embedder.tokenise(SENTENCES[name][0])), 1024)
     exact, small = (np.concatenate(a, 1) for a in (layers, pyelmo.load(name, precision="int8").embed(SENTENCES[name])))
     products = (exact * small).sum(-1) / np.linalg.norm(exact, axis=-1) / np.linalg.norm(small, axis=-1)  # (L, T)
     assert products.mean(1).min() >= 0.9995

@@ -32,6 +32,7 @@ SMALLER = {
     "prepare": ["--valid", "held-out.txt"],
     "pretrain": ["--set", "training.words=2000", "--set", "training.batch=8", "--set", "model.lstm.cells=16"],
     "finetune": ["--set", "training.words=500", "--set", "training.batch=4"],
+    "convert": ["--vocab-size", "100"],
     "embed": ["--workers", "2", "--threads", "1"],
     "task train": ["--seeds", "2", "--set", "training.epochs=1", "--set", "words.min_count=1"],
 }

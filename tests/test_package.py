@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,5 +66,6 @@ def test_the_library_for_every_python_comes_first(tmp_path, monkeypatch):
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         (tmp_path / f"_cpu{suffix}").write_bytes(b"")
     monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
-    monkeypatch.setattr(compiled.ctypes, "CDLL", str)
-    assert compiled.library.__wrapped__() == str(tmp_path / f"_cpu{importlib.machinery.EXTENSION_SUFFIXES[-1]}")
+    size = ctypes.sizeof(compiled._Layer)
+    monkeypatch.setattr(compiled.ctypes, "CDLL", lambda path: SimpleNamespace(path=path, elmo_layer_size=lambda: size))
+    assert compiled.library.__wrapped__().path == str(tmp_path / f"_cpu{importlib.machinery.EXTENSION_SUFFIXES[-1]}")

@@ -137,7 +137,7 @@ class ModelConfig:
         >>> config.layers, config.dim
         (3, 1024)
         >>> pyelmo.load("en").config.lstm.cells
-        1152
+        2048
     """
 
     chars: CharConfig | None = CharConfig()

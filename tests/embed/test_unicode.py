@@ -58,7 +58,7 @@ def test_korean_text_in_another_form_has_the_same_vectors(ko, written):
 def test_lists_of_words_are_normalised_and_keep_their_number(en, ko):
     assert same(en, ["A", "café"], ["A", "cafe\u0301"])
     assert same(ko, ["다리", "\u11ab다"], [unicodedata.normalize("NFD", "다리"), "\u11ab다"])
-    assert en.embed([["A", "\u200b", "bank"]])[0].shape == (3, 3, 768)
+    assert en.embed([["A", "\u200b", "bank"]])[0].shape == (3, 3, 1024)
     assert np.array_equal(en.batch([["cafe\u0301"]]).chars, en.batch([["café"]]).chars)
 
 

@@ -82,9 +82,9 @@ class Elmo(nn.Module):
         >>> elmo = Elmo(weight_file="en", num_output_representations=2, dropout=0.0)
         >>> output = elmo(batch_to_ids([["A", "bank", "account"], ["Hello"]]))
         >>> [values.shape for values in output["elmo_representations"]]
-        [torch.Size([2, 3, 768]), torch.Size([2, 3, 768])]
+        [torch.Size([2, 3, 1024]), torch.Size([2, 3, 1024])]
         >>> elmo.get_output_dim()
-        768
+        1024
         >>> elmo.reset_states()  # with stateful=True: the next batch starts from a zero state
     """
 
@@ -219,14 +219,14 @@ class ElmoEmbedder:
         >>> from pyelmo.compat.allennlp import ElmoEmbedder
         >>> embedder = ElmoEmbedder(weight_file="en")
         >>> embedder.embed_sentence(["A", "bank", "account"]).shape
-        (3, 3, 768)
+        (3, 3, 1024)
         >>> [layers.shape for layers in embedder.embed_batch([["A", "bank"], ["Hello"]])]
-        [(3, 2, 768), (3, 1, 768)]
+        [(3, 2, 1024), (3, 1, 1024)]
         >>> [layers.shape for layers in embedder.embed_sentences([["Hello"]], batch_size=32)]
-        [(3, 1, 768)]
+        [(3, 1, 1024)]
         >>> layers, mask = embedder.batch_to_embeddings([["A", "bank"], ["Hello"]])
         >>> layers.shape, mask.tolist()
-        (torch.Size([2, 3, 2, 768]), [[True, True], [True, False]])
+        (torch.Size([2, 3, 2, 1024]), [[True, True], [True, False]])
         >>> import io, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     embedder.embed_file(io.StringIO("A bank account ."), f"{folder}/vectors.hdf5", "top")

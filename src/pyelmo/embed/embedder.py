@@ -91,9 +91,9 @@ def load(
         >>> import pyelmo
         >>> model = pyelmo.load("en")
         >>> model
-        Embedder('...en', layers=3, dim=768, precision='float32', device='cpu')
+        Embedder('...en', layers=3, dim=1024, precision='float32', device='cpu')
         >>> model.embed(["A bank account."])[0].shape
-        (3, 4, 768)
+        (3, 4, 1024)
     """
     embedder = Embedder(
         formats.read(source, options=options, vocab=vocab), device=device, language=language, precision=precision,
@@ -124,7 +124,7 @@ class Embedder(LanguageModel):
         >>> import pyelmo
         >>> model = pyelmo.load("en", precision="int8")
         >>> (model.config.layers, model.config.dim, model.language, model.precision)
-        (3, 768, 'en', 'int8')
+        (3, 1024, 'en', 'int8')
     """
 
     def __init__(
@@ -325,11 +325,11 @@ class Embedder(LanguageModel):
             >>> import pyelmo
             >>> model = pyelmo.load("en")
             >>> [array.shape for array in model.embed(["A bank account.", ["The", "river"]])]
-            [(3, 4, 768), (3, 2, 768)]
+            [(3, 4, 1024), (3, 2, 1024)]
             >>> model.embed(["A bank account."], layers="top", pooling="mean")[0].shape
-            (768,)
+            (1024,)
             >>> model.embed(["A bank account."], layers="top", pooling="words")[0].shape
-            (3, 768)
+            (3, 1024)
         """
         if isinstance(sentences, str):
             raise InputError("sentences is a single string; pass a list: embed([sentence])")
@@ -373,9 +373,9 @@ class Embedder(LanguageModel):
             >>> sentences = (f"Sentence {number} ." for number in range(3))
             >>> for array in pyelmo.load("en").stream(sentences, layers="top"):
             ...     print(array.shape)
-            (3, 768)
-            (3, 768)
-            (3, 768)
+            (3, 1024)
+            (3, 1024)
+            (3, 1024)
         """
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; it must be at least 1")
@@ -444,7 +444,7 @@ class Embedder(LanguageModel):
             >>> import pyelmo
             >>> model = pyelmo.load("en")
             >>> model.encode(["A bank account.", "The river."]).shape
-            (2, 768)
+            (2, 1024)
             >>> vector = model.encode("A bank account.", normalize_embeddings=True)
             >>> round(float(vector @ vector), 3)
             1.0
@@ -557,7 +557,7 @@ class Embedder(LanguageModel):
             >>> elmo = pyelmo.load("en").elmo(dropout=0.0)
             >>> output = elmo(["A bank", "The river bank"])
             >>> tuple(output.representations[0].shape)
-            (2, 3, 768)
+            (2, 3, 1024)
         """
         from pyelmo.model.elmo import Elmo
 
@@ -591,7 +591,7 @@ class Embedder(LanguageModel):
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     pyelmo.load("en", precision="int8").save(f"{folder}/model")
             ...     pyelmo.load(f"{folder}/model").config.dim
-            768
+            1024
         """
         if precision is None:
             native = format == "pyelmo" and Path(path).suffix not in formats.HDF5

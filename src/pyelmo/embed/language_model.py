@@ -81,7 +81,7 @@ class LanguageModel(ABC):
             >>> model.predict("He scored a ___ in the second half .", count=3)[0].word
             'goal'
             >>> [guess.word for guess in model.predict("The fish was jumping out of the ___", count=2)]
-            ['water', 'sea']
+            ['water', 'lake']
         """
         if count < 1:
             raise InputError(f"count is {count}; it must be at least 1")

@@ -74,7 +74,7 @@ class NamedEncoder:
         >>> encoder.name, encoder.facts["precision"]
         ('en', 'float32')
         >>> [vectors.shape for vectors in encoder.embed_own_tokens([["A", "bank", "account"]])]
-        [(3, 3, 768)]
+        [(3, 3, 1024)]
     """
 
     def __init__(self, name: str, facts: dict[str, Any], read: Callable[[], LoadedEncoder]) -> None:

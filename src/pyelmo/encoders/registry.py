@@ -56,7 +56,7 @@ def open_encoder(
         >>> encoder.layers
         ('token', 'LSTM 1', 'LSTM 2')
         >>> [vectors.shape for vectors in encoder([["A", "bank", "account"], ["Hello"]])]
-        [(3, 3, 768), (3, 1, 768)]
+        [(3, 3, 1024), (3, 1, 1024)]
     """
     named = _NAMED.fullmatch(source)
     name, source = named.groups() if named else (None, source)

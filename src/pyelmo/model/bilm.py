@@ -130,7 +130,7 @@ class BiLM(nn.Module):
             >>> model = pyelmo.load("en")
             >>> batch = model.batch([["A", "bank"]])  # 4 distinct words with the boundary tokens
             >>> model.bilm.encode_words(batch.chars, batch.words).shape
-            torch.Size([4, 384])
+            torch.Size([4, 512])
         """
         ids = chars if words is None else words
         if ids is not None and not torch.is_grad_enabled():
@@ -164,9 +164,9 @@ class BiLM(nn.Module):
         Example:
             >>> import pyelmo, torch
             >>> bilm = pyelmo.load("en").bilm
-            >>> layers = bilm.contextualise(torch.zeros(2, 5, 384), torch.ones(2, 5, dtype=torch.bool))
+            >>> layers = bilm.contextualise(torch.zeros(2, 5, 512), torch.ones(2, 5, dtype=torch.bool))
             >>> layers.values.shape
-            torch.Size([3, 2, 5, 768])
+            torch.Size([3, 2, 5, 1024])
         """
         rows = len(tokens)
         if rows % ROWS and not torch.is_grad_enabled():

@@ -90,7 +90,7 @@ class Elmo(nn.Module):
         >>> elmo = pyelmo.load("en").elmo(mixes=2, dropout=0.0)
         >>> output = elmo(["A bank account", ["Hello"]])
         >>> [values.shape for values in output.representations]
-        [torch.Size([2, 3, 768]), torch.Size([2, 3, 768])]
+        [torch.Size([2, 3, 1024]), torch.Size([2, 3, 1024])]
         >>> output.mask
         tensor([[ True,  True,  True],
                 [ True, False, False]])
@@ -173,7 +173,7 @@ class Elmo(nn.Module):
             >>> elmo = embedder.elmo(dropout=0.0)
             >>> layers = embedder.bilm(embedder.batch([["A", "bank", "account"]]))
             >>> elmo.mix(layers).representations[0].shape
-            torch.Size([1, 3, 768])
+            torch.Size([1, 3, 1024])
         """
         representations = self.mixes(layers.values, layers.mask, remove_boundaries=not self.keep_boundaries)
         mask = layers.mask if self.keep_boundaries else mask_without_boundaries(layers.mask)

@@ -214,8 +214,8 @@ def read_embeddings(path: str | Path) -> Iterator[StoredSentence]:
         ...     _ = pyelmo.embed_corpus([text], f"{folder}/vectors", model="en", layers="top", format="hdf5")
         ...     for row in pyelmo.read_embeddings(f"{folder}/vectors"):
         ...         print(row.index, row.sentence, row.vectors.shape)
-        0 A bank account. (4, 768)
-        1 The river (2, 768)
+        0 A bank account. (4, 1024)
+        1 The river (2, 1024)
     """
     path = Path(path)
     if path.is_dir():
