@@ -11,7 +11,7 @@ from support import TOLERANCE, worst
 
 import pyelmo
 from pyelmo.cli import main
-from pyelmo.config import CharConfig, LstmConfig, ModelConfig
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig, WordConfig
 from pyelmo.errors import InputError
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.kernels.cpu.quantise4 import Packed, pack
@@ -151,6 +151,16 @@ def test_a_model_whose_rows_are_no_whole_groups_keeps_all_weights():
     )
     model = Pretrained(BiLM(config).eval(), Lexicon(Bytes()), "test", "test")
     assert calibrated(model, [["a", "bank"]]) == {}
+
+
+def test_a_model_that_reads_words_in_one_direction_without_projection(sentences):
+    config = ModelConfig(
+        chars=None, words=WordConfig(size=len(WORDS), dim=32), project=False, bidirectional=False,
+        lstm=LstmConfig(cells=32, projection=None, layers=1), softmax=len(WORDS), softmax_shares_words=True,
+    )  # fmt: skip
+    lexicon = Lexicon(None, Vocabulary(WORDS), reads_words=True)
+    rounded = calibrated(Pretrained(BiLM(config).eval(), lexicon, "test", "test"), sentences)
+    assert set(rounded) == {f"lstm.layers.0.{part}" for part in ("input", "recurrent", "bias")}
 
 
 def test_convert_calibrates(model, tmp_path, capsys):
