@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 .PHONY: demo test check wheel sanitize aarch64 cross clean
 
-demo: .venv/installed
+demo: .venv/light
 	$(BIN)/python examples/demo.py
 
 test: check
@@ -36,6 +36,12 @@ aarch64: .venv/installed
 cross: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
 	$(BIN)/python -m pytest tests/kernels/test_cross_compile.py
+
+# Without torch, which nothing in the demo needs.
+.venv/light: pyproject.toml setup.py constraints.txt $(wildcard src/pyelmo/kernels/cpu/*.[ch])
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
 
 .venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/pyelmo/kernels/cpu/*.[ch])
 	$(PYTHON) -m venv .venv

@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 import pyelmo
 
@@ -73,7 +72,6 @@ def show(example: Example) -> bool:
 
 def main() -> None:
     start = time.perf_counter()
-    torch.set_num_threads(1)  # more threads do not help with so few sentences
     mixed = [example.word for example in EXAMPLES if not show(example)]
     print(f"{time.perf_counter() - start:.1f} s")
     if mixed:

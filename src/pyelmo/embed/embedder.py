@@ -26,7 +26,7 @@ from pyelmo.embed.engines.build import (
     torch_engine,
     usable_device,
 )
-from pyelmo.embed.engines.softmax import Softmax
+from pyelmo.embed.engines.softmax import WordSoftmax
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.language_model import LanguageModel, Sentence
 from pyelmo.embed.layers import SENTENCE, WORDS, LayerChoice, check_pooling, layer_picker
@@ -148,7 +148,7 @@ class Embedder(LanguageModel):
         self.device = usable_device(device)
         check_precision(precision, self.device)
         self._table: WordTable | None = None
-        self._softmax_of_table: Softmax | None = None
+        self._softmax_of_table: WordSoftmax | None = None
         self._table_versions: list[tuple[int, int]] | None = None  # of the parameters that the table was built from
         self._lock = fork_safe_lock()
         self._scripts = ScriptCheck(Path(pretrained.source).name, pretrained.lexicon.vocab)
@@ -219,7 +219,7 @@ class Embedder(LanguageModel):
                 self._table = WordTable(engine, self.lexicon)
             return self._table
 
-    def _softmax(self) -> Softmax:
+    def _softmax(self) -> WordSoftmax:
         with self._lock:
             if self._softmax_of_table is None:
                 self._softmax_of_table = build_softmax(self.pretrained, self.device, self.threads)

@@ -9,7 +9,7 @@ from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig
 from pyelmo.embed import perplexity, scoring
 from pyelmo.embed.engines.cpu import CpuEngine
-from pyelmo.embed.engines.softmax import Softmax
+from pyelmo.embed.engines.softmax import WordSoftmax
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import layer_picker
 from pyelmo.embed.perplexity import Context, Perplexity
@@ -45,7 +45,7 @@ class LanguageModel(ABC):
     def _build_modules(self) -> Pretrained: ...
 
     @abstractmethod
-    def _softmax(self) -> Softmax: ...
+    def _softmax(self) -> WordSoftmax: ...
 
     def predict(
         self,

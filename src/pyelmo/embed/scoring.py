@@ -20,7 +20,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array, Float64Array
 from pyelmo.config import ModelConfig
-from pyelmo.embed.engines.softmax import Softmax
+from pyelmo.embed.engines.softmax import WordSoftmax
 from pyelmo.errors import InputError
 from pyelmo.text.vocabulary import Vocabulary
 
@@ -45,7 +45,7 @@ class WordPredictor:
     source: str
     config: ModelConfig
     vocab: Vocabulary
-    softmax: Softmax
+    softmax: WordSoftmax
     layers: TopLayers
 
 

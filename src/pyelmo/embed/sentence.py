@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from pyelmo.corpus.corpus import Corpus
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.stream import VectorOptions, split_windows
 from pyelmo.errors import InputError
@@ -60,6 +59,8 @@ def make_form(table: WordTable, counts: Counter[str], *, smoothing: float, direc
 
 def corpus_counts(folders: Sequence[str | Path], language: str) -> Counter[str]:
     """Return the counts of the words in the training text of prepared corpora."""
+    from pyelmo.corpus.corpus import Corpus  # not needed to embed
+
     counts: Counter[str] = Counter()
     for folder in folders:
         corpus = Corpus.open(folder)

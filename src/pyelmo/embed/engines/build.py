@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.engines.base import Engine
 from pyelmo.embed.engines.cpu import CpuEngine
-from pyelmo.embed.engines.softmax import CpuSoftmax, Softmax
+from pyelmo.embed.engines.softmax import CpuSoftmax, WordSoftmax
 from pyelmo.errors import InputError, require_torch
 from pyelmo.formats.native import quantised
 from pyelmo.formats.pretrained import Pretrained, StoredWeight, Weights, floats
@@ -48,10 +48,10 @@ def build_engine(pretrained: Pretrained, device: str, precision: Precision, thre
     return engine
 
 
-def build_softmax(pretrained: Pretrained, device: str, threads: int) -> Softmax:
+def build_softmax(pretrained: Pretrained, device: str, threads: int) -> WordSoftmax:
     """Return the softmax of a model for a device; it computes in float32, as it is a small part of the work."""
     if device != "cpu":
-        on_gpu: Softmax = torch_engine(f"device {device!r}").TorchSoftmax(pretrained.bilm.to(device))
+        on_gpu: WordSoftmax = torch_engine(f"device {device!r}").TorchSoftmax(pretrained.bilm.to(device))
         return on_gpu
     return CpuSoftmax(pretrained.config, pretrained.weights.__getitem__, threads=threads)
 

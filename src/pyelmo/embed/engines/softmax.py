@@ -24,7 +24,7 @@ VECTORS_AT_ONCE = 256
 WORDS_AT_ONCE = 4096
 
 
-class Softmax(Protocol):
+class WordSoftmax(Protocol):
     """Predicts words. The scores of a vector do not depend on the others."""
 
     def log_probabilities(self, vectors: Float32Array) -> Float32Array:
@@ -35,7 +35,7 @@ class Softmax(Protocol):
 
 
 class CpuSoftmax:
-    """Implements `Softmax`, the full and the adaptive one, from weights by their names in `BiLM`."""
+    """Implements `WordSoftmax`, the full and the adaptive one, from weights by their names in `BiLM`."""
 
     def __init__(self, config: ModelConfig, fetch: Callable[[str], StoredWeight], *, threads: int = 1) -> None:
         assert config.softmax is not None

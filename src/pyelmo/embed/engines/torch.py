@@ -117,7 +117,7 @@ class TorchEngine:
 
 
 class TorchSoftmax:
-    """Implements `Softmax` with the module of a biLM."""
+    """Implements `WordSoftmax` with the module of a biLM."""
 
     def __init__(self, bilm: BiLM) -> None:
         assert bilm.softmax is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from pyelmo.arrays import Float32Array
 
 LEVELS = 127
+BLOCK = 128  # rows that are quantised at a time
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,13 @@ def quantise(weights: Float32Array, axes: int = 1) -> Quantised:
     Scales are rounded to 17 bits, so that their product with every q is exact: quantising a restored matrix again gives
     the same result.
     """
-    row = tuple(range(-axes, 0))
-    scales = (np.abs(weights).max(row, keepdims=True, initial=0.0) / np.float32(LEVELS)).astype(np.float32)
-    scales = ((scales.view(np.int32) + 0x40) & ~0x7F).view(np.float32)
-    values = np.divide(weights, scales, out=np.zeros_like(weights), where=scales > 0)
-    return Quantised(np.rint(values).clip(-LEVELS, LEVELS).astype(np.int8), scales.reshape(weights.shape[:-axes]))
+    leading = weights.shape[:-axes]
+    rows = weights.reshape(math.prod(leading), math.prod(weights.shape[-axes:]))
+    values, scales = np.empty(rows.shape, np.int8), np.empty((len(rows), 1), np.float32)
+    for start in range(0, len(rows), BLOCK):  # what is computed on the way stays small
+        some = slice(start, start + BLOCK)
+        largest = (np.abs(rows[some]).max(1, keepdims=True, initial=0.0) / np.float32(LEVELS)).astype(np.float32)
+        scales[some] = ((largest.view(np.int32) + 0x40) & ~0x7F).view(np.float32)
+        levels = np.divide(rows[some], scales[some], out=np.zeros_like(rows[some]), where=scales[some] > 0)
+        values[some] = np.rint(levels, out=levels).clip(-LEVELS, LEVELS, out=levels)
+    return Quantised(values.reshape(weights.shape), scales.reshape(leading))

@@ -16,6 +16,7 @@ from pyelmo.arrays import Float32Array, Float64Array
 Float16Array = npt.NDArray[np.float16]
 
 GROUP = 32
+BLOCK = 2048  # groups that are restored at a time
 SMALLEST = 2**-24  # of the positive numbers in float16
 # Seven quantiles below zero, zero itself, eight above, of a normal distribution; the outermost on each side is 1.
 CODES = np.array(
@@ -42,11 +43,12 @@ class Packed:
         return Packed(self.codes[rows], self.scales[rows])
 
     def restore(self) -> Float32Array:  # (..., n)
-        pairs = PAIRS[self.codes]  # eight bytes, two floats
-        groups = pairs.view(np.float32).reshape(*self.scales.shape, GROUP)
-        groups *= self.scales[..., None].astype(np.float32)
-        restored: Float32Array = groups.reshape(*self.scales.shape[:-1], -1)
-        return restored
+        codes, scales = self.codes.reshape(-1, GROUP // 2), self.scales.reshape(-1, 1)
+        groups = np.empty((len(codes), GROUP), np.float32)
+        for start in range(0, len(codes), BLOCK):  # what is computed on the way stays in the cache
+            some = slice(start, start + BLOCK)
+            np.multiply(PAIRS[codes[some]].view(np.float32), scales[some].astype(np.float32), out=groups[some])
+        return groups.reshape(*self.scales.shape[:-1], -1)
 
 
 def fits(shape: tuple[int, ...]) -> bool:
