@@ -29,7 +29,7 @@ from fuzz.mutations import mutate
 
 MEMORY = 2 << 30
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.spawn", "pty.spawn", "subprocess.Popen",
-          "socket.connect", "socket.bind", "urllib.Request", "ctypes.dlopen")  # fmt: skip
+          "socket.connect", "socket.bind", "urllib.Request")  # fmt: skip
 CHANGES = ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "shutil.rmtree")
 
 
@@ -51,7 +51,10 @@ class Guard:
         elif event in CHANGES:
             if not self._inside(arguments[0]):
                 self.events.append(f"{event} {arguments[0]}")
-        elif event in STARTS and not (event == "ctypes.dlopen" and not self._inside(arguments[0], True)):
+        elif event == "ctypes.dlopen":  # a name without a folder is looked for among the system's libraries
+            if "/" in str(arguments[0]) and self._inside(arguments[0], True):
+                self.events.append(f"{event} {arguments[0]}")
+        elif event in STARTS:
             self.events.append(f"{event} {str(arguments)[:200]}")
 
     def _inside(self, path: Any, only: bool = False) -> bool:
