@@ -1,6 +1,6 @@
 """How near int8 vectors are to float32 ones, and how fast int8 is beside another version of pyelmo.
 
-    python benchmarks/speed/int8.py MODEL... --text FILE... [--sentences 400] [--before SRC] [--rounds 15]
+    python benchmarks/models/int8.py MODEL... --text FILE... [--sentences 400] [--before SRC] [--rounds 15]
 
 MODEL is a bundled model, a folder, or "small" or "original" for random weights. A line of FILE is a sentence of 3 to 60
 words between spaces; the same number of lines is taken from each file. `--before` names the folder `src` of another
