@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import multiprocessing
 import os
 import signal
 import threading
 import weakref
 from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import SpawnContext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyelmo.errors import PyelmoError
+
+if TYPE_CHECKING:  # slow to import, and embedding needs only the locks
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.context import SpawnContext
 
 
 def spawn_context() -> SpawnContext:
     """Return the context for new processes. A forked process may hang if the parent has threads (torch)."""
+    import multiprocessing
+
     return multiprocessing.get_context("spawn")
 
 
 @contextlib.contextmanager
-def process_pool(workers: int, advice: str) -> Iterator[concurrent.futures.ProcessPoolExecutor]:
+def process_pool(workers: int, advice: str) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of processes; if a process dies, raise a PyelmoError that ends with `advice`."""
-    pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=spawn_context(), initializer=end_with_parent)
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(workers, mp_context=spawn_context(), initializer=end_with_parent)
     try:
         yield pool
     except BrokenProcessPool as error:
@@ -36,6 +40,8 @@ def process_pool(workers: int, advice: str) -> Iterator[concurrent.futures.Proce
 
 def end_with_parent() -> None:
     """Make this process of `multiprocessing` ignore Ctrl-C, and exit when its parent exits."""
+    import multiprocessing
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

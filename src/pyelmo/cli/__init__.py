@@ -35,7 +35,7 @@ GROUPS = {
 VERBS = tuple(name for _, names in GROUPS.values() for name in names)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="elmo",
         description="ELMo: contextual word vectors from a bidirectional language model.",
@@ -47,10 +47,13 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="verb", metavar="COMMAND", required=True, title="command", help="one of the commands listed below"
     )
+    known = any(verb in names for _, names in GROUPS.values())
     lines: list[str] = []
     for folder, (title, names) in GROUPS.items():
         lines += [f"{title}:"]
         for name in names:
+            if known and name != verb:
+                continue  # its module need not be imported
             module = importlib.import_module(f"pyelmo.cli.{folder}.{name}")
             command = commands.add_parser(name, description=module.HELP, epilog=f"example: {module.EXAMPLE}")
             if hasattr(module, "ACTIONS"):
@@ -139,7 +142,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse arguments. Options may stand between the positional arguments: `elmo task predict RUN --json TEXT`."""
-    parser = build_parser()
+    first = (sys.argv[1:] if arguments is None else arguments)[:1]
+    parser = build_parser(*first)
     args, rest = parser.parse_known_args(arguments)
     if not rest:
         return args
