@@ -1,0 +1,1 @@
+"""HTTP over an embedder: the server and its explorer (extra `serve`)."""
