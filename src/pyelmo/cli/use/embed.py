@@ -31,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_model(parser)
     options.add_model_files(parser)
+    parser.add_argument(
+        "--align", metavar="FILE",
+        help="align.pth of an AllenNLP model, which maps its vectors into a space that several languages share "
+        "(default: none)",
+    )  # fmt: skip
     weights = "all, top, average, the index of a layer from 0, or the weights of a mix such as 0.2,0.3,0.5"
     options.add_layers(parser, default="all", choices=weights)
     parser.add_argument(
