@@ -149,9 +149,12 @@ def _tar_entries(file: IO[bytes], path: Path) -> Iterator[Entry]:
                     raise UnsafeFileError(f"{path}: {member.name[:80]!r} is a link or a device. {REFUSED}")
                 if member.issparse():
                     raise UnsafeFileError(f"{path}: {member.name[:80]!r} is stored with gaps. {REFUSED}")
+                _check_size(path, member.offset_data + member.size, packed)
                 content = archive.extractfile(member) if member.isfile() else None
                 if content is not None:
                     yield member.name, content
+            while limited.read(_BLOCK):  # to the end, where the checksum of the whole is
+                pass
 
 
 def _model_folder(path: Path, folder: Path) -> Path:
