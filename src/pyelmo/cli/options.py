@@ -22,7 +22,7 @@ MODEL = "bundled model (en, ko), checkpoint file, folder or archive, its https a
 # How an encoder is named; see pyelmo.encoders.registry.
 ENCODER = "a model as for `elmo embed`, a file of static vectors, cove:WEIGHTS+VECTORS or transformers:NAME"
 TEXT_FILE = (
-    "text file with one sentence per line, or csv, tsv, JSON Lines or Parquet file with one per row, "
+    "text file with one sentence per line, csv, tsv, JSON Lines or Parquet file with one per row, or FASTA file, "
     "compressed or not (.gz, .zst, .xz, .bz2); - is stdin"
 )
 DOCUMENT_FILE = (

@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_reading(parser)
     parser.add_argument(
         "--keep", metavar="NAME,NAME,...", default="",
-        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl (default: none)",
+        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl; in hdf5, a column "
+        "id names the arrays (default: none, of FASTA files the id)",
     )  # fmt: skip
     parser.add_argument(
         "--documents", action="store_true",
@@ -153,4 +154,7 @@ def _run_single(args: argparse.Namespace) -> None:
 
 
 def _reading(args: argparse.Namespace) -> ReadOptions:
-    return options.reading_options(args, [name.strip() for name in args.keep.split(",") if name.strip()])
+    from pyelmo.text.fasta import keep_ids
+
+    names = [name.strip() for name in args.keep.split(",") if name.strip()]
+    return keep_ids(args.inputs, options.reading_options(args, names))
