@@ -562,6 +562,9 @@ class Embedder(LanguageModel):
         Returns:
             A module from sentences, or a batch of them, to mixed vectors (B, T, D).
 
+        Raises:
+            InputError: The model was loaded with an alignment, which a module does not apply.
+
         Example:
             >>> import pyelmo
             >>> elmo = pyelmo.load("en").elmo(dropout=0.0)
