@@ -31,7 +31,8 @@ def nlpl(tmp_path):
 
 def test_the_softmax_of_a_checkpoint_is_used_beside_the_hdf5_file(nlpl, capsys, tmp_path):
     model, checkpoint = pyelmo.load(nlpl), pyelmo.load(nlpl / "model.ckpt-180")
-    assert model.pretrained.source.endswith("model.hdf5 (softmax: model.ckpt-180)")
+    assert model.pretrained.source.endswith("model.hdf5")
+    assert model.pretrained.format == "allennlp, softmax of model.ckpt-180"
     assert all(map(np.array_equal, model.embed(SENTENCES), pyelmo.load(nlpl / "model.hdf5").embed(SENTENCES)))
     ours, theirs = (each.predict("w1 w2 ___ w3", count=3) for each in (model, checkpoint))
     assert [guess.word for guess in ours] == [guess.word for guess in theirs]
@@ -68,4 +69,4 @@ def test_a_checkpoint_that_does_not_fit_is_left_out_and_named(nlpl, caplog, prob
         model = pyelmo.load(nlpl)
     assert "model.ckpt-180: its softmax is not used" in caplog.text
     assert model.config.softmax is None
-    assert model.pretrained.source.endswith("model.hdf5")
+    assert model.pretrained.format == "allennlp"
