@@ -216,7 +216,8 @@ def test_wrong_inputs_of_the_model_are_one_clear_error(folder):
         model(torch.zeros(1, 2, 16, dtype=torch.long), attention_mask=torch.tensor([[0, 1]]))
 
 
-def test_ids_may_have_any_type_of_integers(folder):
+def test_ids_may_have_any_type_of_integers(saved):
+    folder = saved[1]
     tokenizer, model = ElmoTokenizer.from_pretrained(folder), ElmoModel.from_pretrained(folder)
     ids = tokenizer(SENTENCES[0], return_tensors="pt").input_ids
     with torch.no_grad():

@@ -211,17 +211,18 @@ class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
         rows = torch.cat([edge, rows, edge], 1)  # (B, T + 2, C)
         rows[torch.arange(len(rows), device=rows.device), mask.sum(1) + 1] = end
         distinct, index = rows.flatten(0, 1).unique(dim=0, return_inverse=True)
-        return Batch(*self._split(distinct), index.view(rows.shape[:2]), nn.functional.pad(mask, (2, 0), value=True))
+        index, full = index.int().view(rows.shape[:2]), nn.functional.pad(mask, (2, 0), value=True)
+        return Batch(*self._split(distinct), index, full)
 
     def _run_engine(self, batch: Batch) -> Tensor:  # -> (L, B, T, D)
         if self._embedder is None:
             self._embedder = Embedder(Pretrained(self.bilm, Lexicon(), "transformers", self.config.name_or_path))
         engine = self._embedder.word_table().engine
-        chars, words = (None if ids is None else ids.int().numpy() for ids in (batch.chars, batch.words))
+        chars, words = (None if ids is None else ids.numpy() for ids in (batch.chars, batch.words))
         table = engine.encode(EncodedWords(chars, words))
         lengths, order = batch.mask.sum(1).sort(descending=True, stable=True)  # the engine takes the longest first
         tokens = batch.index[order][batch.mask[order]]  # (N,)
-        vectors = engine.submit(table, tokens.int().numpy(), lengths.numpy(), lambda layers: layers, "float32").result()
+        vectors = engine.submit(table, tokens.numpy(), lengths.numpy(), lambda layers: layers, "float32").result()
         values = torch.zeros(len(vectors), *batch.mask.shape, vectors.shape[-1])
         values[:, batch.mask[order]] = torch.from_numpy(vectors)
         return values[:, order.argsort()]
@@ -237,10 +238,10 @@ class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
 
 
 def _within(ids: Tensor, size: int) -> Tensor:
-    """Return the ids after checking that the model has them: the engine reads memory by them."""
+    """Return the ids as int32 after checking that the model has them: the engine reads memory by them."""
     if len(ids) and (ids.min() < 0 or ids.max() >= size):
         raise InputError(f"input_ids: a number is not below {size}. Are they from the tokenizer of another model?")
-    return ids
+    return ids.int().contiguous()
 
 
 class ElmoModel(ElmoPreTrainedModel):
