@@ -72,8 +72,9 @@ def _config(app: FastAPI, settings: ServerSettings) -> Any:
     from uvicorn import Config
 
     return Config(
-        app, access_log=False, log_level="warning", server_header=False, proxy_headers=False, ws="none", backlog=BACKLOG,
-        lifespan="off", timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=int(2 * settings.limits.time) + 1,
+        app, access_log=False, log_level="warning", server_header=False, proxy_headers=False, ws="none",
+        lifespan="off", backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(2 * settings.limits.time) + 1,
     )  # fmt: skip
 
 
