@@ -146,7 +146,7 @@ class Service:
             raise
         self.metrics.set(thread.words, "queue", model)
         async with asyncio.timeout(self.settings.limits.time):
-            return await thread.answer(job)
+            return await thread.wait(job)
 
     def check_sizes(self, texts: Sequence[str | Sequence[str]], cheap: int = 1) -> int:
         """Return the number of characters of texts, after comparing them with the limits."""
