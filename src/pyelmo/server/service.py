@@ -91,7 +91,7 @@ class Service:
             self.metrics.set(thread.words, "queue", name)
 
         limits = self.settings.limits
-        thread = ComputeThread(name, limits.queue, limits.time / 4, observe)
+        thread = ComputeThread(name, limits.queue, limits.time / 8, observe)
         return thread
 
     @property
