@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from pyelmo.server import embeddings, explore
+from pyelmo.server import answers, embeddings, explore, status
 from pyelmo.server.bodies import LimitBody
 from pyelmo.server.metrics import MeasureRequests
 from pyelmo.server.problems import RESPONSES, add_handlers
@@ -40,10 +39,8 @@ def create_app(settings: ServerSettings, service: Service | None = None) -> Fast
     )  # fmt: skip
     app.state.pyelmo = service
     add_handlers(app)
-    app.include_router(embeddings.router)
-    app.add_api_route("/health", _health, methods=["GET"], summary="Whether the process runs")
-    app.add_api_route("/metrics", _metrics, methods=["GET"], summary="Counters for Prometheus")
-    app.include_router(explore.router)
+    for module in (embeddings, answers, status, explore):
+        app.include_router(module.router)
     app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
     app.add_middleware(LimitBody, limits=settings.limits)
     if settings.cors:
@@ -56,11 +53,3 @@ def create_app(settings: ServerSettings, service: Service | None = None) -> Fast
     app.add_middleware(Guard, settings=settings)
     app.add_middleware(MeasureRequests, metrics=service.metrics)
     return app
-
-
-async def _health() -> dict[str, Any]:
-    return {"status": "ok"}
-
-
-async def _metrics(request: Request) -> Response:
-    return Response(request.app.state.pyelmo.metrics.text(), media_type="text/plain; version=0.0.4")

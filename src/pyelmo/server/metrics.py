@@ -135,6 +135,9 @@ class MeasureRequests:
 
         try:
             await self.app(scope, receive, note)
+        except Exception:
+            status = 500
+            raise
         finally:
             endpoint = getattr(scope.get("route"), "path", OTHER)
             self.metrics.observe_request(endpoint, status, time.perf_counter() - begin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +10,11 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from pyelmo.errors import MissingExtraError, NotFoundError, PyelmoError
+from pyelmo.errors import InputError, MissingExtraError, NotFoundError, PyelmoError
 from pyelmo.server.batching import QueueFullError
 from pyelmo.server.schemas import Error
+from pyelmo.server.service import Service
 
-LOG = logging.getLogger("pyelmo.server")
 # What every endpoint may answer instead of its result, for the OpenAPI document.
 RESPONSES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Error, "description": "The request cannot be answered; the message says why."},
@@ -38,22 +37,38 @@ def problem(
 
 
 async def _pyelmo_error(request: Request, error: Exception) -> Response:
+    message = _without_paths(request, str(error))
     if isinstance(error, QueueFullError):
         headers = {"retry-after": str(round(error.seconds))}
-        return problem(429, str(error), code="queue_full", headers=headers)
+        return problem(429, message, code="queue_full", headers=headers)
     if isinstance(error, NotFoundError):
-        return problem(404, str(error), code="model_not_found", param="model")
-    if isinstance(error, (ValueError, MissingExtraError)):
-        return problem(400, str(error))
-    return await _other_error(request, error)
+        return problem(404, message, code="model_not_found", param="model")
+    if isinstance(error, (InputError, MissingExtraError)):
+        return problem(400, message)
+    raise error
+
+
+def _without_paths(request: Request, message: str) -> str:
+    """Replace the places of files on the server by the names under which they are served."""
+    service: Service = request.app.state.pyelmo
+    for name, embedder in service.models.items():
+        message = message.replace(embedder.pretrained.source, name)
+    for name, served in service.indexes.items():
+        message = message.replace(str(served.index.path), name).replace(served.embedder.pretrained.source, name)
+    return message
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    message = f"{place}: {first['msg']}" if place else str(first["msg"])
-    return problem(400, message, param=place or None)
+    errors = error.errors()
+    names = [part for part in errors[0]["loc"][1:] if isinstance(part, int) or str(part).isidentifier()]
+    place = ".".join(map(str, names[:2]))
+    if errors[0]["type"] == "json_invalid":
+        return problem(400, f"the body is not valid JSON: {errors[0].get('ctx', {}).get('error', '')}")
+    # A value that may have one of several types has an error for each of them.
+    field = errors[0]["loc"][1:2]
+    messages = " or ".join(dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == field))
+    return problem(400, f"{place}: {messages}" if place else messages, param=place or None)
 
 
 async def _too_late(request: Request, error: Exception) -> Response:
@@ -66,7 +81,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _other_error(request: Request, error: Exception) -> Response:
-    LOG.error("internal error in %s", request.url.path, exc_info=error)
+    # Starlette raises the error again after this answer, and uvicorn logs it.
     return problem(500, f"internal error: {type(error).__name__}", code="internal_error")
 
 

@@ -26,7 +26,7 @@ HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
+    (b"cache-control", b"no-cache"),
 )
 # Computation and texts need the key; the page itself, the description of the API and the checks of a load balancer do
 # not.

@@ -14,6 +14,7 @@ from pyelmo.formats.pretrained import checksum
 from pyelmo.server.batching import Batch, ComputeThread, Job, QueueFullError
 from pyelmo.server.metrics import Metrics
 from pyelmo.server.settings import ServerSettings
+from pyelmo.text.tokens import written_words
 
 if TYPE_CHECKING:
     from pyelmo.neighbours import Index
@@ -25,6 +26,7 @@ ENDPOINTS = (
     "/health", "/ready", "/metrics", "/docs", "/openapi.json",
 )  # fmt: skip
 TOKENISE_INLINE = 4096  # characters; longer texts are split on another thread
+WORD_CHARACTERS = 32  # a request may have this many characters for each word that it may have
 
 
 @dataclass(frozen=True)
@@ -140,22 +142,41 @@ class Service:
             self.metrics.add(1, "refused", model)
             raise
 
-    async def tokenise(self, embedder: Embedder, sentences: Sequence[str | Sequence[str]]) -> list[list[str]]:
-        """Return the words of each sentence, after checking the limits."""
+    def check_sizes(self, texts: Sequence[str | Sequence[str]], cheap: int = 1) -> int:
+        """Return the number of characters of texts, after comparing them with the limits."""
         limits = self.settings.limits
-        if len(sentences) > limits.texts:
-            raise InputError(f"{len(sentences)} texts; at most {limits.texts} are allowed in a request")
-        characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in sentences)
-        if characters > 32 * limits.words:
-            raise InputError(f"{characters} characters; at most {32 * limits.words} are allowed in a request")
+        if len(texts) > limits.texts:
+            raise InputError(f"{len(texts)} texts; a request may have at most {limits.texts}")
+        characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts)
+        if characters > (most := cheap * WORD_CHARACTERS * limits.words):
+            raise InputError(f"{characters} characters; a request may have at most {most}")
+        return characters
+
+    async def tokenise(
+        self, embedder: Embedder, sentences: Sequence[str | Sequence[str]], *, written: bool = False, cheap: int = 1
+    ) -> list[list[str]]:
+        """Return the words of each sentence, after comparing them with the limits.
+
+        Args:
+            embedder: The model whose rules split strings.
+            sentences: Strings or lists of words.
+            written: Return words between white space, for the pooling "words".
+            cheap: How many words cost as much as one usually does; the limit is that much higher.
+        """
+        characters = self.check_sizes(sentences, cheap)
 
         def split() -> list[list[str]]:
+            if written:
+                return [
+                    written_words(text, embedder.language) if isinstance(text, str) else embedder.tokenise(text, number)
+                    for number, text in enumerate(sentences)
+                ]
             return [embedder.tokenise(sentence, number) for number, sentence in enumerate(sentences)]
 
         words = split() if characters <= TOKENISE_INLINE else await asyncio.to_thread(split)
-        count = sum(map(len, words))
-        if count > limits.words:
-            raise InputError(f"{count} words; at most {limits.words} are allowed in a request. Send several requests")
+        count, most = sum(map(len, words)), cheap * self.settings.limits.words
+        if count > most:
+            raise InputError(f"{count} words; a request may have at most {most}. Send several requests")
         return words
 
 

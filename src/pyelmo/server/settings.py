@@ -15,11 +15,13 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class Limits:
     """What one request, or all waiting requests together, may ask for."""
 
-    body: int = 8 * 2**20  # bytes of a request
+    body: int = 4 * 2**20  # bytes of a request
     texts: int = 2048  # texts of a request
     words: int = 8192  # words of a request
     queue: int = 32768  # words of all requests that wait for a model
-    time: float = 60.0  # seconds until a request is answered
+    time: float = 60.0  # seconds to read a request, to compute its answer, and to send it
+    requests: int = 256  # requests that are read, computed or answered at the same time
+    unsent: int = 2**30  # bytes of answers that slow clients have not read yet
 
 
 @dataclass(frozen=True, kw_only=True)
