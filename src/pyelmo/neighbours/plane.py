@@ -6,7 +6,7 @@ N occurrences, D vector.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from pyelmo.text.tokens import split_words
 SHOWN = 400  # occurrences of a word on its map
 FITTED = 20_000  # occurrences that the axes of a whole index are computed from
 AROUND = 5  # words on each side that describe a group
+TYPICAL = 4  # words that describe a group
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class WordMap:
     total: int  # occurrences in the index; more than SHOWN are thinned out evenly
 
 
-def map_word(index: Index, word: str) -> WordMap:
-    """Return the map of all occurrences of a word."""
+def map_word(index: Index, word: str, *, frequent: Collection[str] = ()) -> WordMap:
+    """Return the map of all occurrences of a word; words that are `frequent` are typical of no group."""
     rows = index.rows(word)
     if not len(rows):
         raise InputError(f"the index holds no occurrence of {word!r}. Choose a word of the text.")
@@ -47,17 +48,19 @@ def map_word(index: Index, word: str) -> WordMap:
     groups = cluster(vectors).tolist()
     occurrences = [index.occurrence(row) for row in chosen.tolist()]
     language = index.manifest.get("language") or "general"
-    return WordMap(occurrences, points, shown, groups, _typical(occurrences, groups, language), len(rows))
+    return WordMap(occurrences, points, shown, groups, _typical(occurrences, groups, language, frequent), len(rows))
 
 
-def _typical(occurrences: Sequence[Neighbour], groups: Sequence[int], language: str, count: int = 4) -> list[list[str]]:
+def _typical(
+    occurrences: Sequence[Neighbour], groups: Sequence[int], language: str, frequent: Collection[str]
+) -> list[list[str]]:
     """Return for each group the words around its occurrences that are more frequent there than in the others."""
     around: list[Counter[str]] = [Counter() for _ in range(max(groups) + 1)]
     for occurrence, group in zip(occurrences, groups, strict=True):
         before = split_words(occurrence.sentence[: occurrence.start], language)[-AROUND:]
         after = split_words(occurrence.sentence[occurrence.end :], language)[:AROUND]
         words = {word.casefold() for word in (*before, *after) if len(word) > 1 and any(map(str.isalpha, word))}
-        around[group].update(words - {occurrence.word.casefold()})
+        around[group].update(words - {occurrence.word.casefold(), *frequent})
     sizes = Counter(groups)
     everywhere = sum(around, Counter[str]())
 
@@ -67,7 +70,7 @@ def _typical(occurrences: Sequence[Neighbour], groups: Sequence[int], language: 
         return share - others
 
     return [
-        [word for word in sorted(words, key=lambda word: (-weight(word, group), word)) if words[word] > 1][:count]
+        [word for word in sorted(words, key=lambda word: (-weight(word, group), word)) if words[word] > 1][:TYPICAL]
         for group, words in enumerate(around)
     ]
 

@@ -15,7 +15,7 @@ from pyelmo.vectors.static import unit_vectors
 Labels = npt.NDArray[np.int64]
 MOST = 5  # groups; more are hard to tell apart by colour
 CLEAR = 0.05  # the mean silhouette below which vectors are one group
-STARTS, ROUNDS = 8, 50  # of k-means
+STARTS, ROUNDS = 6, 30  # of k-means
 
 
 def cluster(vectors: Float32Array) -> Labels:  # (N, D) -> (N,)

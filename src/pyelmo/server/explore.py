@@ -224,7 +224,7 @@ def _occurrence(neighbour: Neighbour) -> dict[str, Any]:
 def _map(served: ServedIndex, word: str) -> dict[str, Any]:
     from pyelmo.neighbours.plane import map_word
 
-    found = map_word(served.index, word)
+    found = map_word(served.index, word, frequent=views.frequent_words(served.embedder))
     return {
         "occurrences": [_occurrence(occurrence) for occurrence in found.occurrences],
         "points": found.points.round(4).tolist(), "shown": round(found.shown, 4), "groups": found.groups,

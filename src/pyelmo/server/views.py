@@ -88,10 +88,15 @@ class Words:
     layers: Float32Array  # (L, M, D)
 
 
+def frequent_words(model: Embedder) -> set[str]:
+    """Return the most frequent words of a model's vocabulary, which is in the order of falling frequency."""
+    vocab = model.lexicon.vocab
+    return {word.casefold() for word in (vocab.words if vocab is not None else ())[:FREQUENT]}
+
+
 def read_words(model: Embedder, sentences: Sequence[Sentence]) -> Words:
     """Return the words of sentences that are neither punctuation nor very frequent."""
-    vocab = model.lexicon.vocab
-    frequent = {word.casefold() for word in (vocab.words if vocab is not None else ())[:FREQUENT]}
+    frequent = frequent_words(model)
     texts, words, vectors = [], [], []
     for sentence, layers in zip(sentences, model.embed([sentence.words for sentence in sentences]), strict=True):
         for position, span in enumerate(sentence.spans):

@@ -26,11 +26,14 @@ export async function ask(path, body, { fresh = false } = {}) {
   const key = sessionStorage.getItem("key");
   const headers = { ...(body && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
   let response;
+  busy(1);
   try {
     response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
   } catch {
     waitForServer();
     throw new Problem(t("gone"), 0);
+  } finally {
+    busy(-1);
   }
   const answer = await response.json().catch(() => null);
   if (response.status === 401) askForKey();
@@ -40,6 +43,14 @@ export async function ask(path, body, { fresh = false } = {}) {
   answers.set(request, answer);
   if (answers.size > 60) answers.delete(answers.keys().next().value);
   return answer;
+}
+
+let waiting = 0;
+
+// Requests under way; the page shows it after a moment (style.css).
+function busy(change) {
+  waiting += change;
+  byId("main").setAttribute("aria-busy", String(waiting > 0));
 }
 
 function show(...children) {

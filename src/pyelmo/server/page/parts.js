@@ -77,6 +77,11 @@ export function keepFocus(root, draw) {
   same?.focus();
 }
 
+// A text field that is folded away until it is needed, because the words below it show the same sentences.
+export function folded(box, open) {
+  return el("details", { open }, el("summary", {}, t("edit")), box);
+}
+
 export function sentenceBox(value, label, rows, change) {
   const box = el("textarea", { rows, spellcheck: "false", autocapitalize: "off", oninput: () => change(box.value) });
   box.value = value;
@@ -116,10 +121,8 @@ export function clip([before, word, after], size) {
   const room = Math.max(2, size - word.length);
   const left = Math.min(before.length, Math.max(Math.floor(room / 2), room - after.length));
   const right = room - left;
-  return [
-    before.length > left ? `…${before.slice(-left)}` : before, word,
-    after.length > right ? `${after.slice(0, right)}…` : after,
-  ];
+  return [before.length > left ? `…${before.slice(-left).replace(/^\S*(?=\s)/, "")}` : before, word,
+    after.length > right ? `${after.slice(0, right).replace(/(\s)\S*$/, "$1")}…` : after];
 }
 
 export const textWidth = (text) => [...text].reduce((sum, letter) => sum + (letter > "\u1100" ? 12.6 : 6.7), 0);

@@ -65,15 +65,15 @@ export class Scatter {
   diamond([x, y]) {
     return svg("g", {},
       svg("path", { class: "static", d: `M${x} ${y - 9}l9 9l-9 9l-9 -9z` }),
-      svg("text", { class: "soft", x: x - 12, y: this.height - 8, "text-anchor": "middle" }, `◇ ${this.staticLabel}`));
+      svg("text", { class: "soft", x: 4, y: this.height - 8 }, `◇ ${this.staticLabel}`));
   }
 
   labels(points, glide) {
-    const taken = points.map(([x, y]) => [x - RADIUS, x + RADIUS, y, n => n]);
+    const taken = points.map(([x, y]) => [x - RADIUS, x + RADIUS, y]);
     const boxes = [];
     const order = points.map((_, n) => n).sort((a, b) => points[a][1] - points[b][1] || a - b);
     for (const n of order) {
-      const parts = clip(this.occurrences[n].parts, 26);
+      const parts = clip(this.occurrences[n].parts, 30);
       const width = textWidth(parts.join("")) + 8;
       const [x, y] = points[n];
       const right = x + RADIUS + 8 + width <= this.width;

@@ -4,7 +4,7 @@ import { ask } from "../api.js";
 import { announce, debounce, el, heat } from "../dom.js";
 import { CONTEXT } from "../examples.js";
 import { tools } from "../export.js";
-import { exampleRow, head, keepFocus, marked, sentenceBox, unmarked, wordPicker } from "../parts.js";
+import { exampleRow, folded, head, keepFocus, marked, sentenceBox, unmarked, wordPicker } from "../parts.js";
 import { Scatter } from "../scatter.js";
 import * as state from "../state.js";
 import { layerName, t } from "../text.js";
@@ -21,27 +21,26 @@ export function mount(app) {
   let data = null, scatter = null, playing = null;
   const sentences = el("ul", { class: "sentences" });
   const drawing = el("div", { class: "drawing" });
-  const side = el("div", { class: "panel scroll", tabindex: "0", role: "region" });
+  const side = el("div", { class: "panel scroll cosines-area", tabindex: "0", role: "region", hidden: true });
   const verdict = el("p", { class: "verdict" });
   const note = el("p", { class: "note" });
   const buttons = el("div", { class: "layers" });
   const slider = el("input", { type: "range", min: "0", step: "0.01", "aria-label": t("layer"), oninput: () => { stop(); go(Number(slider.value)); }, onkeydown: arrows });
   const play = el("button", { type: "button", class: "tool", onclick: () => (playing ? stop() : start()) }, t("play"));
   const problem = el("p", { class: "problem", role: "status" });
-  const figure = el("figure", { class: "panel" }, el("div", { class: "row between" }, el("h2", {}, t("contextMap")),
+  const figure = el("figure", { class: "panel map-area", hidden: true }, el("div", { class: "row between" }, el("h2", {}, t("contextMap")),
     el("div", { class: "row" }, play, tools("context", () => scatter.node, table))), drawing, slider, buttons,
   el("figcaption", {}, verdict, note));
   const box = sentenceBox(state.all("s").join("\n"), t("sentences"), Math.min(10, Math.max(3, state.all("s").length)), debounce((text) => {
     state.set({ s: text.split("\n").filter((line) => line.trim()) });
     load();
   }));
-  const results = el("div", { class: "stack", hidden: true }, el("div", { class: "split" }, figure, side));
   const root = el("div", {}, head("context"), el("div", { class: "stack" },
     exampleRow(CONTEXT, app, (word, model) => {
       const example = CONTEXT[/[가-힣]/.test(word) ? "ko" : "en"][word];
       state.set({ s: example.sentences, c: example.senses, layer: null, model });
       app.refresh();
-    }), el("section", { class: "panel stack-tight" }, box, el("p", { class: "note" }, t("pickWord"), ". ", t("senseHelp")), sentences, problem)), results);
+    }), el("div", { class: "explain" }, el("section", { class: "panel words-area" }, el("p", { class: "note" }, t("pickWord"), ". ", t("senseHelp")), sentences, problem, folded(box, !state.all("s").length)), figure, side)));
 
   async function load() {
     try {
@@ -97,8 +96,8 @@ export function mount(app) {
   }
 
   function showFigure() {
-    results.hidden = data.occurrences.length < 2;
-    if (results.hidden) {
+    figure.hidden = side.hidden = data.occurrences.length < 2;
+    if (figure.hidden) {
       stop();
       problem.textContent = data.occurrences.length ? t("tooFew") : t("noWord");
       return;
@@ -138,7 +137,7 @@ export function mount(app) {
     side.replaceChildren(el("table", { class: "matrix" }, el("caption", {}, t("matrix", { layer: name })),
       el("thead", {}, el("tr", {}, el("td", { class: "corner" }), senses.map((_, n) => header(n, "col")))),
       el("tbody", {}, cosines.map((row, n) => el("tr", {}, header(n, "row"), row.map((value) => {
-        const cell = el("td", {}, value.toFixed(2));
+        const cell = el("td", {}, row.length > 6 ? value.toFixed(2).replace(/^0|(?<=1)\.00$/, "") : value.toFixed(2));
         const { ground, ink } = heat(Math.min(1, Math.max(0, value)) ** 2);
         cell.style.background = ground;
         cell.style.color = ink;

@@ -8,6 +8,7 @@ import { barList, exampleRow, head, keepFocus, moveFocus, sentenceBox, textWidth
 import * as state from "../state.js";
 import { t } from "../text.js";
 
+const ARROWS = { forward: "→", backward: "←" };
 const STEPS = [0.2, 0.03, 0.003, 0.0003]; // probabilities between the five colours
 
 export function mount(app) {
@@ -17,11 +18,13 @@ export function mount(app) {
   }
   let data = null;
   const problem = el("p", { class: "problem", role: "status" });
-  const readings = el("div", { class: "stack" });
+  const readings = el("div", {});
+  const unknownNote = el("span", { hidden: true }, `* ${t("outOf")}`);
   const guesses = el("section", { class: "panel", hidden: true, "aria-live": "polite" });
   const results = el("section", { class: "panel", hidden: true }, el("div", { class: "row between" },
     el("h2", {}, t("expectsPick")), tools("expects", picture, table)), readings,
-  el("p", { class: "key" }, [0, 1, 2, 3, 4].map((step) => el("i", { class: `p${step}` })), el("span", {}, t("surpriseKey"))));
+  el("p", { class: "key" }, [0, 1, 2, 3, 4].map((step) => el("i", { class: `p${step}` })), el("span", {}, t("surpriseKey")),
+    el("span", {}, `→ ${t("forward")}`), el("span", {}, `← ${t("backward")}`), unknownNote));
   const box = sentenceBox(state.get("s"), t("sentence"), 2, debounce((text) => {
     state.set({ s: text.replaceAll("\n", " "), w: null });
     load();
@@ -52,7 +55,8 @@ export function mount(app) {
     }
     problem.textContent = "";
     results.hidden = !data.scores.length;
-    keepFocus(readings, () => readings.replaceChildren(...directions().map(reading)));
+    keepFocus(readings, () => readings.replaceChildren(reading()));
+    unknownNote.hidden = data.scores.every(({ known }) => known);
     showGuesses(gap);
   }
 
@@ -64,19 +68,20 @@ export function mount(app) {
   };
   const step = (share) => STEPS.filter((limit) => share < limit).length;
 
-  function reading(direction) {
-    const buttons = data.scores.map((score, position) => {
-      const share = Math.exp(score[direction]);
-      const name = word(position);
-      const text = score.known ? percent(share) : t("outOf");
-      return el("button", {
-        type: "button", class: `surprise p${step(share)}`, tabindex: position ? "-1" : "0", "data-at": position,
-        "aria-pressed": String(state.get("w") === String(position)), title: `ln p = ${score[direction].toFixed(2)}`,
-        onclick: () => { state.set({ w: String(position) }); load(); },
-      }, name, el("small", {}, text));
-    });
-    return el("div", { class: "direction" }, el("p", { class: "note" }, direction === "forward" ? "→ " : "← ", t(direction)),
-      el("div", { class: "reading", role: "group", "aria-label": t(direction), "data-sentence": direction, onkeydown: (event) => moveFocus(event, buttons) }, buttons));
+  const said = (score, share) => (score.known ? percent(share) : `${percent(share)} *`);
+
+  // One button for each word: the word, and a coloured band for each direction.
+  function reading() {
+    const buttons = data.scores.map((score, position) => el("button", {
+      type: "button", class: "surprise", tabindex: position === Number(state.get("w") || 0) ? "0" : "-1", "data-at": position,
+      "aria-pressed": String(state.get("w") === String(position)),
+      title: directions().map((name) => `${ARROWS[name]} ln p = ${score[name].toFixed(2)}`).join("  "),
+      onclick: () => { state.set({ w: String(position) }); load(); },
+    }, el("b", {}, word(position)), directions().map((name) => {
+      const share = Math.exp(score[name]);
+      return el("small", { class: `p${step(share)}` }, `${ARROWS[name]} ${said(score, share)}`);
+    })));
+    return el("div", { class: "reading", role: "group", "aria-label": t("expectsPick"), "data-sentence": 0, onkeydown: (event) => moveFocus(event, buttons) }, buttons);
   }
 
   function showGuesses(gap) {
@@ -92,29 +97,29 @@ export function mount(app) {
     })));
   }
 
-  // Two lines of coloured words, as wide as they need.
+  // The words with their bands, as wide as they need.
   function picture() {
-    const widths = data.scores.map((_, position) => Math.max(textWidth(word(position)) + 20, 62));
+    const widths = data.scores.map((_, position) => Math.max(textWidth(word(position)) + 20, 74));
     const total = widths.reduce((sum, width) => sum + width + 6, 0) + 26;
     const names = directions();
-    return svg("svg", { viewBox: `0 0 ${total} ${30 + 88 * names.length}`, role: "img" }, names.map((direction, line) => {
-      let x = 16;
-      const y = 16 + 88 * line;
-      return svg("g", {}, svg("text", { x, y: y + 12, class: "soft" }, `${direction === "forward" ? "→" : "←"} ${t(direction)}`),
-        data.scores.map((score, position) => {
-          const share = Math.exp(score[direction]), width = widths[position], left = x;
-          x += width + 6;
-          const palette = getComputedStyle(document.documentElement);
-          const ground = palette.getPropertyValue(step(share) ? `--s${step(share)}` : "--faint").trim();
-          const ink = palette.getPropertyValue(step(share) ? "--on-surprise" : "--ink").trim();
-          const box = svg("rect", { x: left, y: y + 22, width, height: 46, rx: 7 });
-          box.style.fill = ground;
-          const texts = [svg("text", { x: left + width / 2, y: y + 42, "text-anchor": "middle", class: "strong" }, word(position)),
-            svg("text", { x: left + width / 2, y: y + 60, "text-anchor": "middle" }, score.known ? percent(share) : "–")];
-          texts.forEach((text) => { text.style.fill = ink; });
-          return svg("g", {}, box, texts);
+    const palette = getComputedStyle(document.documentElement);
+    let x = 16;
+    const boxes = data.scores.map((score, position) => {
+      const left = x, width = widths[position];
+      x += width + 6;
+      return svg("g", {}, svg("text", { x: left + width / 2, y: 32, "text-anchor": "middle", class: "strong" }, word(position)),
+        names.map((name, line) => {
+          const share = Math.exp(score[name]), y = 42 + 26 * line;
+          const band = svg("rect", { x: left, y, width, height: 24, rx: 5 });
+          band.style.fill = palette.getPropertyValue(step(share) ? `--s${step(share)}` : "--faint").trim();
+          const text = svg("text", { x: left + width / 2, y: y + 16, "text-anchor": "middle" }, `${ARROWS[name]} ${said(score, share)}`);
+          text.style.fill = palette.getPropertyValue(step(share) ? "--on-surprise" : "--ink").trim();
+          return svg("g", {}, band, text);
         }));
-    }));
+    });
+    const legend = names.map((name) => `${ARROWS[name]} ${t(name)}`).join("   ");
+    const y = 62 + 26 * names.length;
+    return svg("svg", { viewBox: `0 0 ${Math.max(total, textWidth(legend) + 40)} ${y + 14}`, role: "img" }, boxes, svg("text", { x: 16, y, class: "soft" }, legend));
   }
 
   function table() {

@@ -5,7 +5,7 @@ import { ask } from "../api.js";
 import { debounce, el } from "../dom.js";
 import { CONTEXT } from "../examples.js";
 import { tools } from "../export.js";
-import { barList, barPicture, context, exampleRow, head, keepFocus, marked, sentenceBox, wordPicker } from "../parts.js";
+import { barList, barPicture, context, exampleRow, folded, head, keepFocus, marked, sentenceBox, wordPicker } from "../parts.js";
 import * as state from "../state.js";
 import { layerName, t } from "../text.js";
 import { defaults } from "./context.js";
@@ -25,7 +25,8 @@ export function mount(app) {
   const list = el("div", {});
   const results = el("div", { class: "split even", hidden: true },
     el("section", { class: "panel" }, el("h2", {}, t("weights")), knobs, presets, bar, formula, el("p", { class: "note" }, t("mixNote"))),
-    el("section", { class: "panel" }, el("div", { class: "row between" }, el("h2", {}, t("nearest")), tools("mix", picture, table)), list));
+    el("section", { class: "panel" }, el("div", { class: "row between" }, el("h2", {}, t("nearest")), tools("mix", () => picture(), () => table())), list,
+      el("p", { class: "note" }, el("i", { class: "where own" }), ` ${t("fromSentences")} `, el("i", { class: "where" }), ` ${t("fromBundled")}`)));
   const box = sentenceBox(state.all("s").join("\n"), t("sentences"), 3, debounce((text) => {
     state.set({ s: text.split("\n").filter((line) => line.trim()), q: null });
     load();
@@ -34,7 +35,7 @@ export function mount(app) {
     exampleRow(CONTEXT, app, (word, model) => {
       state.set({ s: CONTEXT[/[가-힣]/.test(word) ? "ko" : "en"][word].sentences, q: null, model });
       app.refresh();
-    }), el("section", { class: "panel" }, box, el("p", { class: "note" }, t("mixChoose")), sentences, problem), results));
+    }), el("section", { class: "panel" }, el("p", { class: "note" }, t("mixChoose")), sentences, problem, folded(box, false)), results));
 
   async function load() {
     const query = Math.min(Math.max(Number(state.get("q", "0")) || 0, 0), Math.max(state.all("s").length - 1, 0));
@@ -110,10 +111,10 @@ export function mount(app) {
   function nearest() {
     const shares = softmax(weights());
     const own = product(shares, data.own);
-    const seen = new Set();
+    const seen = new Set(); // words; of each only the nearest occurrence is shown
     return data.words.map((word) => ({ ...word, cosine: product(shares, word.cross) / Math.sqrt(Math.max(1e-12, own * product(shares, word.own))) }))
       .sort((a, b) => b.cosine - a.cosine)
-      .filter(({ text }) => !seen.has(text.join("|")) && seen.add(text.join("|"))).slice(0, SHOWN);
+      .filter(({ text: [, word] }) => !seen.has(word.toLowerCase()) && seen.add(word.toLowerCase())).slice(0, SHOWN);
   }
 
   function show() {

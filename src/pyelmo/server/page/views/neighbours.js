@@ -44,7 +44,7 @@ export function mount(app) {
       app.setup.uploads ? el("div", { class: "row" },
         el("label", { class: "field" }, el("span", {}, t("ownText", { words: app.setup.limits.words.toLocaleString() })), file),
         el("button", { type: "button", class: "tool", onclick: () => read(file, said) }, t("build")),
-        app.language() === "other" ? null : el("button", { type: "button", class: "main-button", id: "example-text", onclick: () => build(null, t("exampleText"), said) }, t("exampleText")))
+        app.language() === "other" ? null : el("button", { type: "button", class: "main-button", id: "example-text", onclick: () => build(null, t("exampleTitle"), said) }, t("exampleText")))
         : el("p", { class: "note" }, t("uploadsOff")), said);
   }
 

@@ -15,7 +15,7 @@ export function mount(app) {
   const picker = el("div", {});
   const columns = el("div", { class: "thirds" });
   const said = el("h2", {});
-  const results = el("section", { class: "panel", hidden: true }, el("div", { class: "row between" }, said, tools("unknown", picture, table)), columns);
+  const results = el("section", { class: "panel", hidden: true }, el("div", { class: "row between" }, said, tools("unknown", () => picture(), () => table())), columns);
   const note = el("p", { class: "note" });
   const box = sentenceBox(state.get("s"), t("unknownPick"), 2, debounce((text) => {
     state.set({ s: text.replaceAll("\n", " ") });
