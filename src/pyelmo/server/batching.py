@@ -2,8 +2,8 @@
 
     async handlers --> queue (bounded in words) --> compute thread: batches of jobs with the same key --> futures
 
-A long job is computed in several batches, and goes back to the end of the queue between them, so that it does not hold
-up short ones. A job whose future was cancelled, because its client is gone or its time is over, is dropped.
+A job with more words than a batch is computed in parts, and others have their turn between them, so that it does not
+hold up short ones. A job whose future was cancelled, because its client is gone or its time is over, is dropped.
 """
 
 from __future__ import annotations
@@ -57,10 +57,15 @@ class Job:
         return sum(self.costs[len(self.results) :])
 
     def fit(self, room: int) -> int:
-        """Return how many of the next items have at most `room` words together."""
-        start = len(self.results)
-        sums = itertools.accumulate(self.costs[start:])
-        return sum(1 for _ in itertools.takewhile(lambda words: words <= room, sums))
+        """Return how many of the next items to compute in a batch with room for so many words.
+
+        Only a job with more words than a batch is divided. An item with more words than a batch runs alone.
+        """
+        costs = self.costs[len(self.results) :]
+        if self.words <= BATCH_WORDS:
+            return len(costs) if self.words <= room else 0
+        count = sum(1 for _ in itertools.takewhile(lambda words: words <= room, itertools.accumulate(costs)))
+        return max(1, count) if room == BATCH_WORDS else count
 
     def answer(self, value: Any = None, error: BaseException | None = None) -> None:
         """Give the future its result, from any thread."""
@@ -78,10 +83,20 @@ class Job:
 
 
 class ComputeThread:
-    """The thread of one model, and the queue of the jobs that wait for it. `observe(words, jobs)` hears of batches."""
+    """The thread of one model, and the queue of the jobs that wait for it.
 
-    def __init__(self, name: str, limit: int, observe: Callable[[int, int], None] = lambda words, jobs: None) -> None:
-        self.name, self.limit, self._observe = name, limit, observe
+    The queue is full at `limit` words, or when computing what waits would take `seconds`. `observe` is called with the
+    words and the number of jobs of each batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limit: int,
+        seconds: float = 30.0,
+        observe: Callable[[int, int], None] = lambda words, jobs: None,
+    ) -> None:
+        self.name, self.limit, self.seconds, self._observe = name, limit, seconds, observe
         self.words = 0  # of the waiting jobs
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
@@ -101,16 +116,16 @@ class ComputeThread:
     def _submit(self, job: Job) -> None:
         """Put a job into the queue. An empty queue takes a job of any size."""
         with self._changed:
-            if self._waiting and self.words + job.words > self.limit:
+            if self._waiting and self.words + job.words > min(self.limit, self.seconds * self._speed):
                 raise QueueFullError(self.name, max(1.0, self.words / self._speed))
-            self._append(job)
+            self._insert(job, len(self._waiting))
             if self._thread is None:  # started here, because threads do not survive a fork
                 self._thread = threading.Thread(target=self._run, name=f"compute-{self.name}", daemon=True)
                 self._thread.start()
             self._changed.notify()
 
-    def _append(self, job: Job) -> None:
-        self._waiting.append(job)
+    def _insert(self, job: Job, position: int) -> None:
+        self._waiting.insert(position, job)
         self.words += job.words
 
     def _withdraw(self, job: Job) -> None:
@@ -133,7 +148,8 @@ class ComputeThread:
             self._observe(words, len(batch))
             with self._changed:
                 for job in unfinished:
-                    self._append(job)
+                    sums = itertools.accumulate(other.words for other in self._waiting)
+                    self._insert(job, sum(1 for _ in itertools.takewhile(lambda total: total < BATCH_WORDS, sums)) + 1)
 
     def _take(self) -> list[tuple[Job, int]]:
         """Wait for jobs; return those of the next batch, and how many of their items it computes."""
@@ -147,8 +163,6 @@ class ComputeThread:
                 if batch and (job.key is None or job.key != batch[0][0].key):
                     continue
                 count = job.fit(room)
-                if not batch:
-                    count = max(1, count)  # an item with more words than a batch runs alone
                 if not count:
                     break
                 self._waiting.remove(job)
