@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -19,6 +20,9 @@ from pyelmo.version import __version__
 
 if TYPE_CHECKING:
     from pyelmo.neighbours import Neighbour
+
+# Windows may know no type of .js, and browsers run no script of another type.
+mimetypes.add_type("text/javascript", ".js")
 
 router = APIRouter(prefix="/explore", include_in_schema=False)
 

@@ -59,6 +59,11 @@ function show(...children) {
   banner.hidden = children.length === 0;
 }
 
+// Say in the current language that the server is gone, if it is.
+export function sayIfGone() {
+  if (retrying) show(t("gone"));
+}
+
 function waitForServer() {
   if (retrying) return;
   show(t("gone"));

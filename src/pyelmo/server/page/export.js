@@ -45,6 +45,7 @@ export function standalone(picture) {
     const style = getComputedStyle(originals[at]);
     for (const name of COPIED) node.setAttribute(name, style.getPropertyValue(name));
     node.removeAttribute("class");
+    node.removeAttribute("style");
   });
   if (hidden) picture.remove();
   const [, , width, height] = picture.getAttribute("viewBox").split(" ");

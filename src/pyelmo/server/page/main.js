@@ -1,6 +1,6 @@
 // The page: language, model, views, and what happens when the server is gone.
 
-import { ask, onReturn } from "./api.js";
+import { ask, onReturn, sayIfGone } from "./api.js";
 import { byId, el } from "./dom.js";
 import * as state from "./state.js";
 import { lang, languageOfBrowser, setLanguage, t } from "./text.js";
@@ -38,6 +38,7 @@ const app = {
 function frame() {
   setLanguage(state.get("lang") || languageOfBrowser());
   document.title = `${t(`${state.view()}Name`)} · pyelmo`;
+  sayIfGone();
   byId("skip").textContent = t("skip");
   byId("tagline").textContent = t("tagline");
   const other = byId("language");

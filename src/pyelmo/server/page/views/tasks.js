@@ -56,9 +56,14 @@ export function mount(app) {
     results.hidden = false;
     const found = data.labels.length || data.rows.some(({ spans }) => spans.length);
     results.replaceChildren(el("div", { class: "row between" }, el("h2", {}, t(chosen().task)), tools(name, picture, table)),
-      data.labels.length ? barList(data.labels.map(([label, share]) => ({ value: percent(share), share, text: el("b", {}, label) })))
-        : found ? data.rows.map(drawRow) : el("p", { class: "note" }, t("nothingFound")),
+      ...drawing(found),
       el("p", { class: "note" }, found && !data.labels.length ? t("taskNote") : ""));
+  }
+
+  function drawing(found) {
+    if (!found) return [el("p", { class: "note" }, t("nothingFound"))];
+    if (!data.labels.length) return data.rows.map(drawRow);
+    return [barList(data.labels.map(([label, share]) => ({ value: percent(share), share, text: el("b", {}, label) })))];
   }
 
   const labels = () => [...new Set(data.rows.flatMap(({ spans }) => spans.map(({ label }) => label)))].sort();
