@@ -214,7 +214,7 @@ def test_the_request_of_a_client_that_is_gone_is_cancelled(app: FastAPI):
             raise AssertionError(f"nobody reads {message}")
 
         request = asyncio.create_task(app(scope_of("/embed"), receive, send))
-        await until(lambda: thread.words == 6)
+        await until(lambda: thread.words == 7)
         gone.set()
         await request
         assert thread.words == 0

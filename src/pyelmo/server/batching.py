@@ -24,6 +24,7 @@ BATCH_WORDS = 1024  # of a batch: about 64 sentences, with which the LSTMs run a
 # After a batch of several jobs, their clients send the next ones in a moment. Waiting for them up to this share of the
 # batch's time, and this many seconds, makes one large batch instead of a small and a large one.
 LINGER_SHARE, LINGER_SECONDS = 0.1, 0.01
+FADE = 0.9  # what a batch counts less than the next one in the speed by which the waiting time is estimated
 
 Batch = Callable[[list[Any]], Iterable[Any]]  # items of all jobs of a batch -> a result for each
 
@@ -101,23 +102,28 @@ class ComputeThread:
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._speed = 1000.0  # words per second, of the last batches
+        self._recent_words, self._recent_seconds = 1000.0, 1.0  # of the last batches, older ones counting less
         self._last_jobs, self._last_seconds = 1, 0.0
 
     async def run(self, job: Job) -> Any:
         """Compute a job and return its answer, or raise a QueueFullError at once."""
-        self._submit(job)
+        self.submit(job)
+        return await self.answer(job)
+
+    async def answer(self, job: Job) -> Any:
+        """Return the answer of a job that was submitted; the job is dropped if this is cancelled."""
         try:
             return await job.future
         finally:
             if job.future.cancelled():
                 self._withdraw(job)
 
-    def _submit(self, job: Job) -> None:
-        """Put a job into the queue. An empty queue takes a job of any size."""
+    def submit(self, job: Job) -> None:
+        """Put a job into the queue, or raise a QueueFullError. An empty queue takes a job of any size."""
         with self._changed:
-            if self._waiting and self.words + job.words > min(self.limit, self.seconds * self._speed):
-                raise QueueFullError(self.name, max(1.0, self.words / self._speed))
+            speed = self._recent_words / self._recent_seconds
+            if self._waiting and self.words + job.words > min(self.limit, self.seconds * speed):
+                raise QueueFullError(self.name, max(1.0, self.words / speed))
             self._insert(job, len(self._waiting))
             if self._thread is None:  # started here, because threads do not survive a fork
                 self._thread = threading.Thread(target=self._run, name=f"compute-{self.name}", daemon=True)
@@ -144,7 +150,8 @@ class ComputeThread:
             unfinished = self._compute(batch)
             seconds = time.perf_counter() - begin
             self._last_jobs, self._last_seconds = len(batch), seconds
-            self._speed += 0.2 * (words / max(seconds, 1e-6) - self._speed)
+            self._recent_words = FADE * self._recent_words + words
+            self._recent_seconds = FADE * self._recent_seconds + seconds
             self._observe(words, len(batch))
             with self._changed:
                 for job in unfinished:

@@ -91,7 +91,7 @@ class Service:
             self.metrics.set(thread.words, "queue", name)
 
         limits = self.settings.limits
-        thread = ComputeThread(name, limits.queue, limits.time / 2, observe)
+        thread = ComputeThread(name, limits.queue, limits.time / 4, observe)
         return thread
 
     @property
@@ -138,12 +138,15 @@ class Service:
             return finish([])
         future = asyncio.get_running_loop().create_future()
         job = Job(key, function, items, costs, finish, future)
+        thread = self._threads[model]
         try:
-            async with asyncio.timeout(self.settings.limits.time):
-                return await self._threads[model].run(job)
+            thread.submit(job)
         except QueueFullError:
             self.metrics.add(1, "refused", model)
             raise
+        self.metrics.set(thread.words, "queue", model)
+        async with asyncio.timeout(self.settings.limits.time):
+            return await thread.answer(job)
 
     def check_sizes(self, texts: Sequence[str | Sequence[str]], cheap: int = 1) -> int:
         """Return the number of characters of texts, after comparing them with the limits."""
