@@ -149,6 +149,7 @@ def mix(model: Embedder, texts: Sequence[str], query: int) -> dict[str, Any]:
         answer["words"] += [
             {"text": text, "bundled": bundled, "cross": one, "own": two}
             for text, one, two in zip(words.texts, _significant(cross), _significant(own), strict=True)
+            if text != answer["word"]  # a bundled sentence may be the given one
         ]
     return answer
 

@@ -46,9 +46,9 @@ def settle(page: Page) -> None:
 def open_view(go, view: str, query: str = "") -> Page:
     """Open a view, with an index of the example text for the neighbours."""
     page = go(f"#{view}?{query}")
-    if view == "neighbours" and not page.locator("main select").count():
+    if view == "neighbours" and not page.locator(".words").count():
         page.locator("#example-text").click()
-        expect(page.locator("main select")).to_be_visible(timeout=60_000)
+        expect(page.locator(".words")).to_be_visible(timeout=60_000)
     if view == "tasks":
         page.locator("main textarea").fill("Ann Lee lives in New York .")
         page.locator("#run").click()

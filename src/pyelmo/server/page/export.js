@@ -3,7 +3,7 @@
 import { el, svg } from "./dom.js";
 import { t } from "./text.js";
 
-const COPIED = ["fill", "stroke", "stroke-width", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+const COPIED = ["fill", "stroke", "stroke-width", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "paint-order"];
 
 // The buttons under a figure. `picture` returns an SVG element, `table` a list of rows.
 export function tools(name, picture, table) {

@@ -36,15 +36,25 @@ export function wordPicker(sentence, { label, pressed, pick, number = null }) {
   });
   const children = [];
   let done = 0;
+  let chunk = null; // words without white space between them, such as a Korean eojeol: a line does not break there
+  const append = (node, begins) => {
+    if (begins || !chunk) {
+      chunk = el("span", { class: "chunk" });
+      children.push(chunk);
+    }
+    chunk.append(node);
+  };
   const buttons = groups.map((group) => {
-    if (group.start > done) children.push(el("span", { class: "gap" }, sentence.text.slice(done, group.start)));
+    const gap = sentence.text.slice(done, group.start);
+    if (/\s/.test(gap)) children.push(el("span", { class: "gap" }, gap));
+    else if (gap) append(gap, false);
     done = group.end;
     const on = group.positions.some((position) => pressed.includes(position));
     const button = el("button", {
       type: "button", class: "word", "aria-pressed": String(on), tabindex: "-1", "data-at": group.start,
       onclick: () => pick(group.positions[0], group.start, group.end),
     }, sentence.text.slice(group.start, group.end));
-    children.push(button);
+    append(button, /\s/.test(gap));
     return button;
   });
   if (done < sentence.text.length) children.push(sentence.text.slice(done));

@@ -69,7 +69,8 @@ export class Scatter {
   }
 
   labels(points, glide) {
-    const taken = points.map(([x, y]) => [x - RADIUS, x + RADIUS, y]);
+    const [x0, y0] = this.place([0, 0]);
+    const taken = [...points.map(([x, y]) => [x - RADIUS, x + RADIUS, y]), [x0 - RADIUS, x0 + RADIUS, y0]]; // and the diamond
     const boxes = [];
     const order = points.map((_, n) => n).sort((a, b) => points[a][1] - points[b][1] || a - b);
     for (const n of order) {
@@ -96,7 +97,7 @@ export class Scatter {
       const [x, line] = [px + now[0], py + now[1]];
       return [
         svg("line", { class: "leader", x1: px, y1: py, x2: right ? x - 2 : x + (end - left), y2: line }),
-        svg("text", { x: x + 2, y: line + 4.5 }, parts.map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part))),
+        svg("text", { class: "label", x: x + 2, y: line + 4.5 }, parts.map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part))),
       ];
     });
   }

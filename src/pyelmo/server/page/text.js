@@ -31,7 +31,7 @@ const EN = {
 
   expectsName: "Expectations",
   expectsTitle: "What the model expects",
-  expectsLead: "A darker word is a greater surprise. The forward half reads from the left and the backward half from the right: look at how differently they see the same word.",
+  expectsLead: "The stronger the colour, the greater the surprise. The forward half reads from the left and the backward half from the right: look at how differently they see the same word.",
   forward: "forward: given the words before", backward: "backward: given the words after", both: "both together",
   expectsPick: "Click a word: what would the model put there?", gapTitle: "Instead of “{word}”", outOf: "not in the vocabulary",
   surpriseKey: "expected … surprising", probability: "probability", noSoftmax: "This model has no softmax, so it predicts no words. Choose another model.",

@@ -20,13 +20,13 @@ export function mount(app) {
   const problem = el("p", { class: "problem", role: "status" });
   const knobs = el("div", { class: "knobs", role: "group", "aria-label": t("weights") });
   const presets = el("div", { class: "row" });
+  const chosen = el("p", {});
   const formula = el("p", { class: "formula" });
   const bar = el("div", { class: "share", role: "img" });
   const list = el("div", {});
-  const results = el("div", { class: "split even", hidden: true },
-    el("section", { class: "panel" }, el("h2", {}, t("weights")), knobs, presets, bar, formula, el("p", { class: "note" }, t("mixNote"))),
-    el("section", { class: "panel" }, el("div", { class: "row between" }, el("h2", {}, t("nearest")), tools("mix", () => picture(), () => table())), list,
-      el("p", { class: "note" }, el("i", { class: "where own" }), ` ${t("fromSentences")} `, el("i", { class: "where" }), ` ${t("fromBundled")}`)));
+  const mixing = el("section", { class: "panel weights-area", hidden: true }, el("h2", {}, t("weights")), chosen, knobs, presets, bar, formula, el("p", { class: "note" }, t("mixNote")));
+  const results = el("section", { class: "panel near-area", hidden: true }, el("div", { class: "row between" }, el("h2", {}, t("nearest")), tools("mix", () => picture(), () => table())), list,
+      el("p", { class: "note" }, el("i", { class: "where own" }), ` ${t("fromSentences")} `, el("i", { class: "where" }), ` ${t("fromBundled")}`));
   const box = sentenceBox(state.all("s").join("\n"), t("sentences"), 3, debounce((text) => {
     state.set({ s: text.split("\n").filter((line) => line.trim()), q: null });
     load();
@@ -35,7 +35,8 @@ export function mount(app) {
     exampleRow(CONTEXT, app, (word, model) => {
       state.set({ s: CONTEXT[/[가-힣]/.test(word) ? "ko" : "en"][word].sentences, q: null, model });
       app.refresh();
-    }), el("section", { class: "panel" }, el("p", { class: "note" }, t("mixChoose")), sentences, problem, folded(box, false)), results));
+    }), el("div", { class: "mixing" }, mixing, results,
+      el("section", { class: "panel" }, el("p", { class: "note" }, t("mixChoose")), sentences, problem, folded(box, false)))));
 
   async function load() {
     const query = Math.min(Math.max(Number(state.get("q", "0")) || 0, 0), Math.max(state.all("s").length - 1, 0));
@@ -46,7 +47,7 @@ export function mount(app) {
       return;
     }
     problem.textContent = data.own ? "" : t("noWord");
-    results.hidden = !data.own;
+    results.hidden = mixing.hidden = !data.own;
     keepFocus(sentences, () => sentences.replaceChildren(...data.sentences.map((sentence, number) => el("li", {}, wordPicker(sentence, {
       label: t("pickIn", { n: number + 1 }), pressed: number === query ? sentence.positions.slice(0, 1) : [], number,
       pick: (_, start, end) => pick(number, start, end),
@@ -118,6 +119,7 @@ export function mount(app) {
   }
 
   function show() {
+    chosen.replaceChildren(...context(data.word));
     const shares = softmax(weights());
     const length = gamma() * Math.sqrt(product(shares, data.own));
     formula.replaceChildren("ELMo = γ Σ sⱼ hⱼ = ", `${gamma().toFixed(1)} × (`,

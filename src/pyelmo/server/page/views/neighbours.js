@@ -13,7 +13,7 @@ const POLL = 400; // milliseconds between two looks at the progress
 export function mount(app) {
   let data = null, map = null, left = false;
   const indexes = () => app.setup.indexes;
-  const chosen = () => indexes().find(({ name }) => name === state.get("index")) || indexes()[indexes().length - 1];
+  const chosen = () => indexes().find(({ name }) => name === state.get("index")) || indexes().findLast(({ language }) => language === app.facts().language);
   if (!state.get("s")) {
     const language = (chosen()?.language || app.language()).startsWith("ko") ? "ko" : "en";
     state.set({ s: NEIGHBOURS[language][0] });
@@ -30,7 +30,7 @@ export function mount(app) {
   const query = el("section", { class: "panel", hidden: true }, box, picker, problem);
   const root = el("div", {}, head("neighbours"), el("div", { class: "stack" }, sources,
     exampleRow(NEIGHBOURS, app, (sentence, model) => {
-      state.set({ s: sentence, model });
+      state.set({ s: sentence, model, index: null });
       app.refresh();
     }, unmarked), query, lists, mapPanel));
 
@@ -38,14 +38,15 @@ export function mount(app) {
     const file = el("input", { type: "file", accept: ".txt,text/plain" });
     const said = el("p", { class: "note", role: "status" }, message);
     const select = el("select", { onchange: () => { state.set({ index: select.value }); load(); } },
-      indexes().map(({ name, title, occurrences }) => el("option", { value: name, selected: chosen().name === name }, `${title} (${occurrences.toLocaleString()})`)));
-    sources.replaceChildren(
-      indexes().length ? el("label", { class: "row" }, el("span", { class: "label" }, t("index")), select) : el("p", {}, t("noIndex")),
+      chosen() ? null : el("option", { value: "" }, "–"), indexes().map(({ name, title, occurrences }) => el("option", { value: name, selected: chosen()?.name === name }, `${title} (${occurrences.toLocaleString()})`)));
+    sources.replaceChildren(...[
+      chosen() ? null : el("p", {}, t("noIndex")),
+      indexes().length ? el("label", { class: "row" }, el("span", { class: "label" }, t("index")), select) : null,
       app.setup.uploads ? el("div", { class: "row" },
         el("label", { class: "field" }, el("span", {}, t("ownText", { words: app.setup.limits.words.toLocaleString() })), file),
         el("button", { type: "button", class: "tool", onclick: () => read(file, said) }, t("build")),
         app.language() === "other" ? null : el("button", { type: "button", class: "main-button", id: "example-text", onclick: () => build(null, t("exampleTitle"), said) }, t("exampleText")))
-        : el("p", { class: "note" }, t("uploadsOff")), said);
+        : el("p", { class: "note" }, t("uploadsOff")), said].filter(Boolean));
   }
 
   async function read(file, said) {

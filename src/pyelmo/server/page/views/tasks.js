@@ -20,7 +20,7 @@ export function mount(app) {
   function showInputs() {
     if (!tasks().length) {
       main.replaceChildren(el("section", { class: "panel" }, el("p", {}, t("noTasks")),
-        el("p", {}, el("code", {}, "elmo task train ner --train train.conll --dev dev.conll -o run")),
+        el("p", {}, el("code", {}, "elmo task train ner --data train.conll dev.conll --encoder en -o run")),
         el("p", {}, el("code", {}, "elmo serve en --task ner=run"))));
       return;
     }
