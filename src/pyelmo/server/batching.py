@@ -102,15 +102,16 @@ class ComputeThread:
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._recent_words, self._recent_seconds = 1000.0, 1.0  # of the last batches, older ones counting less
+        # Of the last batches, older ones counting less; at first as if the queue had just the time for its words.
+        self._recent_words, self._recent_seconds = limit / seconds, 1.0
         self._last_jobs, self._last_seconds = 1, 0.0
 
     async def run(self, job: Job) -> Any:
         """Compute a job and return its answer, or raise a QueueFullError at once."""
         self.submit(job)
-        return await self.answer(job)
+        return await self.wait(job)
 
-    async def answer(self, job: Job) -> Any:
+    async def wait(self, job: Job) -> Any:
         """Return the answer of a job that was submitted; the job is dropped if this is cancelled."""
         try:
             return await job.future

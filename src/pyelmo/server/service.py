@@ -91,7 +91,7 @@ class Service:
             self.metrics.set(thread.words, "queue", name)
 
         limits = self.settings.limits
-        thread = ComputeThread(name, limits.queue, limits.time / 4, observe)
+        thread = ComputeThread(name, limits.queue, limits.time / 8, observe)
         return thread
 
     @property
@@ -146,7 +146,7 @@ class Service:
             raise
         self.metrics.set(thread.words, "queue", model)
         async with asyncio.timeout(self.settings.limits.time):
-            return await thread.answer(job)
+            return await thread.wait(job)
 
     def check_sizes(self, texts: Sequence[str | Sequence[str]], cheap: int = 1) -> int:
         """Return the number of characters of texts, after comparing them with the limits."""
