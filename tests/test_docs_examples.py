@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
 # docs/log.md and docs/results.md name the commands of experiments as they were at the commits that they state.
 PAGES = ["README.md", *(f"docs/{name}.md" for name in ("api", "bulk", "scaling", "speed", "tasks", "training"))]
+PAGES += ["docs/guides/explorer.md"]
 # What a test cannot repeat, and why. All other commands run.
 NOT_RUN = {
     "pip": "installs packages",
