@@ -80,10 +80,9 @@ def page(tab: playwright.Page, server: PageServer) -> Iterator[playwright.Page]:
     problems: list[str] = []
     tab.set_viewport_size({"width": 1280, "height": 860})
     tab.emulate_media(color_scheme="light")
-    hear = problems.append
 
     def on_error(error: object) -> None:
-        hear(str(error))
+        problems.append(str(error))
 
     tab.on("pageerror", on_error)
     yield tab

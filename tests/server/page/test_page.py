@@ -118,6 +118,16 @@ def test_the_language_is_that_of_the_browser_until_it_is_switched(browser, serve
         assert "lang=en" in page.url
 
 
+def test_both_languages_have_the_same_texts_with_the_same_gaps(go):
+    texts = go("#context").evaluate("import('/text.js').then(module => module.TEXTS)")
+    gaps = {
+        language: {key: sorted(re.findall(r"{\w+}", text)) for key, text in words.items()}
+        for language, words in texts.items()
+    }
+    assert gaps["en"] == gaps["ko"]
+    assert {key for key in texts["en"] if texts["en"][key] == texts["ko"][key]} == set()
+
+
 def test_points_are_one_in_the_token_layer_and_apart_above(go):
     page = open_view(go, "context")
     page.get_by_role("button", name="token layer").click()

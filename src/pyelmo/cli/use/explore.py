@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ HELP = (
 EXAMPLE = (
     'elmo explore "the *bank* of a river" "a *bank* account" "he sat on the *bank* of a lake" --model en -o map.html'
 )
+
+HANGUL = re.compile("[가-힣]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,10 +102,12 @@ def _open_page(args: argparse.Namespace) -> None:
     if args.model is not None or args.language is not None:
         source = options.choose_model(args)
         models = {Path(source).name: source}
-    query = urlencode([("s", sentence) for sentence in args.sentences])
+    query = [("s", sentence) for sentence in args.sentences]
+    if query and len(models) > 1:  # else the page would choose by the language of the browser
+        query.append(("model", "ko" if HANGUL.search(" ".join(args.sentences)) else "en"))
 
     def show(address: str) -> None:
-        page = f"{address}/#context?{query}" if query else f"{address}/"
+        page = f"{address}/#context?{urlencode(query)}" if query else f"{address}/"
         say(f"elmo: the explorer is at {page} (Ctrl-C stops)")
         threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()  # a browser in a terminal blocks
 
