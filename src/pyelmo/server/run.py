@@ -85,7 +85,6 @@ def _config(app: FastAPI, settings: ServerSettings) -> Any:
 
 def _tune_garbage_collector() -> None:
     """Leave out what was loaded, which is never garbage, and collect the garbage of requests often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER, 10, 10)
 
