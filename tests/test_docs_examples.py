@@ -8,8 +8,11 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import task_support
+import torch
+from support import make_embedder
 
 from pyelmo.cli import build_parser, main
 from pyelmo.experiments.plans import read_plan
@@ -18,7 +21,17 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
 # docs/log.md and docs/results.md name the commands of experiments as they were at the commits that they state.
 PAGES = ["README.md", *(f"docs/{name}.md" for name in ("api", "bulk", "scaling", "speed", "tasks", "training"))]
-PAGES += [f"docs/guides/{name}.md" for name in ("explorer", "transformers", "sentence-transformers", "scikit-learn")]
+GUIDES = (
+    "explorer",
+    "transformers",
+    "sentence-transformers",
+    "scikit-learn",
+    "old-weights",
+    "proteins",
+    "snippets",
+    "static-vectors",
+)
+PAGES += [f"docs/guides/{name}.md" for name in GUIDES]
 # What a test cannot repeat, and why. All other commands run.
 NOT_RUN = {
     "pip": "installs packages",
@@ -27,6 +40,7 @@ NOT_RUN = {
     "python": "measures for minutes; tests/benchmarks tests the scripts",
     "--device cuda": "needs a GPU",
     "--runner ray": "needs Ray and a shared file system",
+    "https://": "needs a server elsewhere",
 }
 # What is smaller in the test than in the page: the last value of an option counts.
 SMALLER = {
@@ -35,6 +49,7 @@ SMALLER = {
     "finetune": ["--set", "training.words=500", "--set", "training.batch=4"],
     "convert": ["--vocab-size", "100"],
     "embed": ["--workers", "2", "--threads", "1"],
+    "vectors distill": ["--vocab-size", "20", "--occurrences", "2", "--min-count", "1"],
     "task train": ["--seeds", "2", "--set", "training.epochs=1", "--set", "words.min_count=1"],
 }
 
@@ -80,6 +95,15 @@ def write_litbank() -> None:
         Path(f"0/{file}.ids").write_text("".join(f"{name}.tsv\n" for name in names), "utf-8")
 
 
+def write_old_weights() -> None:
+    """Write a small model as a zip and as SeqVec's files, an alignment, and proteins."""
+    model = make_embedder()
+    model.save("seqvec", format="allennlp")
+    shutil.make_archive("144", "zip", "seqvec")
+    torch.save(np.eye(model.config.dim, dtype=np.float32), "align.pth")
+    Path("proteins.fasta").write_text(">P69905 Hemoglobin\nMVLSPADKTN\n>P01308 Insulin\nMALWMRLL\n", "utf-8")
+
+
 def expand(words: list[str]) -> list[str]:
     """Replace patterns of files as a shell does."""
     return [name for word in words for name in (sorted(glob.glob(word)) if "*.txt" in word else [word])]
@@ -104,15 +128,22 @@ def files(tmp_path, monkeypatch):
         Path(f"treebank{name}.conllu").write_text(("1\tAnn\t_\tPROPN" + "\t_" * 6 + "\n\n") * 2, "utf-8")
     Path("glove.txt").write_text("lives 0.1 0.2\nin 0.3 0.1\n", "utf-8")
     Path("novel.txt").write_text("Ann ran. She sat.\n", "utf-8")
+    write_old_weights()
     write_litbank()
     return tmp_path
 
 
+def smaller(name: str, command: list[str]) -> list[str]:
+    one_file = name == "embed" and Path(command[command.index("-o") + 1]).suffix  # which one process writes
+    whole = name == "convert" and "--vocab-size" not in command
+    return [] if one_file or whole else SMALLER.get(name, [])
+
+
 def run_command(command: list[str]) -> None:
-    name = " ".join(command[1:3]) if command[1] == "task" else command[1]
+    name = " ".join(command[1:3]) if command[1] in ("task", "vectors") else command[1]
     if command[1] == "prepare" and Path("corpus").is_dir():
         shutil.rmtree("corpus")  # on another page it is a folder of texts
-    arguments = expand(command[1:]) + SMALLER.get(name, [])
+    arguments = expand(command[1:]) + smaller(name, command)
     assert main(arguments) == 0, arguments
 
 
