@@ -22,6 +22,7 @@ TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
 # docs/log.md and docs/results.md name the commands of experiments as they were at the commits that they state.
 PAGES = ["README.md", *(f"docs/{name}.md" for name in ("api", "bulk", "scaling", "speed", "tasks", "training"))]
 GUIDES = (
+    "explorer",
     "transformers",
     "sentence-transformers",
     "scikit-learn",
