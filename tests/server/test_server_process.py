@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyelmo
 from pyelmo.cli import main
 from pyelmo.cli.use.serve import EXAMPLE
 
+ANSWERED = 'elmo_requests_total{endpoint="/embed",status="200"}'
 RUN = "import sys; from pyelmo.cli import main; sys.exit(main())"
 
 
@@ -99,6 +100,14 @@ def _metric(port: int, name: str) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for what a server does soon after its answer, such as counting it."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def children(process: int) -> list[int]:
     return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
 
@@ -108,6 +117,7 @@ def test_a_killed_worker_is_replaced_and_the_counters_continue(folder, free_port
     with serving(free_port, str(folder / "tiny"), "--workers", "2") as process:
         for _ in range(3):
             assert ask(free_port, "/embed", {"sentences": ["a"]})[0] == 200
+        eventually(lambda: _metric(free_port, ANSWERED) == 3)
         first = children(process.pid)
         assert len(first) == 2
         for victim in first:
@@ -117,7 +127,7 @@ def test_a_killed_worker_is_replaced_and_the_counters_continue(folder, free_port
             with contextlib.suppress(OSError, http.client.HTTPException):
                 status = ask(free_port, "/embed", {"sentences": ["a"]})[0]
         assert not set(first) & set(children(process.pid))
-        assert _metric(free_port, 'elmo_requests_total{endpoint="/embed"') == 4
+        eventually(lambda: _metric(free_port, ANSWERED) == 4)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
