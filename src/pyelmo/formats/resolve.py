@@ -1,7 +1,7 @@
 """Find out which format a source has, and read it; write a model in a format of choice.
 
 A source is a folder (of a model, or of a run that trained one), a file, the name of a bundled model or the id of a
-model on the Hugging Face Hub.
+model on the Hugging Face Hub (`user/name` or `user/name@revision`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
-from pyelmo.formats import allennlp, bilm_tf, bundled, many_langs, native
+from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.formats import allennlp, bilm_tf, bundled, hub, many_langs, native
 from pyelmo.formats.pretrained import Pretrained, StoredWeight
 from pyelmo.text.vocabulary import Vocabulary
 
@@ -87,8 +87,9 @@ def locate(source: str | Path) -> Path:
     names = bundled.bundled_names()
     if name in names:
         return bundled.BUNDLED / name
-    if isinstance(source, str) and re.fullmatch(r"[\w.-]+/[\w.-]+", source) and not path.parent.exists():
-        return _download(source)
+    hub_id = hub.split_id(source) if isinstance(source, str) else None
+    if hub_id is not None and (hub_id[1] is not None or not path.parent.exists()):
+        return hub.download(name)
     raise NotFoundError(
         f"{name}: no such file or folder, and no bundled model of that name (bundled: {', '.join(names) or 'none'})"
     )
@@ -102,19 +103,6 @@ def _is_run(path: Path) -> bool:
 def is_checkpoint_prefix(path: Path) -> bool:
     """Return whether `path` is the common prefix of a TensorFlow checkpoint's files, which is itself no file."""
     return path.with_name(path.name + ".index").is_file() if path.name else False
-
-
-def _download(hub_id: str) -> Path:
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise missing_extra("hub", f"{hub_id}: no such local folder; reading it from the Hub") from None
-    try:
-        return Path(snapshot_download(hub_id))
-    except Exception as error:  # its own errors, those of its network library, and OSError
-        raise NotFoundError(
-            f"{hub_id}: no such local folder, and the download from the Hub failed ({error})"
-        ) from error
 
 
 def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -> Pretrained:
