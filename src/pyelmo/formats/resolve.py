@@ -62,7 +62,7 @@ def write(
         raise InputError(f"format {format!r} cannot be written; choose pyelmo or allennlp")
 
 
-def check_precision(path: Path, format: WritableFormat, precision: native.StoredPrecision) -> None:
+def check_precision(path: Path, format: str, precision: native.StoredPrecision) -> None:
     """Raise an error if `write` cannot write this precision in this format."""
     if precision not in ("float32", "int8", "int4"):
         raise InputError(f"precision {precision!r} cannot be written; choose float32, int8 or int4")
