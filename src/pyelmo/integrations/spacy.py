@@ -50,6 +50,8 @@ class DocEncoder:
         self.embedder.word_table()  # packs the weights now, not at the first document
         # spaCy's tokens are not morphemes: a token of a morpheme model is the mean of its morphemes.
         self.pooling = WORDS if self.embedder.language == "ko-morph" else None
+        self._cache: dict[Any, Float32Array] = {}  # of `embed_once`
+        self._cached_bytes = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return shared_encoder, self.settings
@@ -70,6 +72,21 @@ class DocEncoder:
         texts = [[token.text for token in place] for _, place in places]
         for (array, place), vectors in zip(places, self._stream(texts), strict=True):
             array[:, [token.i for token in place]] = vectors
+        return arrays
+
+    def embed_once(self, docs: Sequence[Doc], *, store: bool, room: int) -> list[Float32Array]:
+        """Return what `embed` returns, from a cache if possible. `store` keeps new documents, up to `room` bytes in all.
+
+        A full cache keeps what it has: in training, all documents come in every epoch, and none is more recent.
+        """
+        keys = [tuple((token.text, token.is_sent_start) for token in doc) for doc in docs]
+        new = {key: doc for key, doc in zip(keys, docs, strict=True) if key not in self._cache}
+        computed = dict(zip(new, self.embed(list(new.values())), strict=True))
+        arrays = [self._cache[key] if key in self._cache else computed[key] for key in keys]
+        for key, array in computed.items() if store else ():
+            if self._cached_bytes + array.nbytes <= room:
+                self._cached_bytes += array.nbytes
+                self._cache[key] = array
         return arrays
 
     def _stream(self, sentences: list[list[str]]) -> Iterator[Float32Array]:
@@ -166,10 +183,7 @@ class ElmoPipe(Pipe):
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one document."""
-        try:
-            self._annotate([doc])
-        except Exception as error:
-            self.get_error_handler()(self.name, self, [doc], error)
+        self._annotate([doc])
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
@@ -202,26 +216,30 @@ def use_context(doc: Doc) -> Doc:
     Returns:
         The document.
     """
-    doc.user_token_hooks |= {
-        "vector": lambda token: token.doc.tensor[token.i],
-        "has_vector": lambda token: not token.is_space,
-        "similarity": _cosine,
-    }
+    doc.user_token_hooks |= {"vector": _token_vector, "has_vector": _is_word, "similarity": _cosine}
     means: dict[str, Callable[..., Any]] = {"vector": _mean_vector, "has_vector": _has_words, "similarity": _cosine}
     doc.user_span_hooks |= means
     doc.user_hooks |= means
     return doc
 
 
+def _token_vector(token: Token) -> Any:
+    return token.doc.tensor[token.i]
+
+
+def _is_word(token: Token) -> bool:
+    return not token.is_space
+
+
 def _has_words(tokens: Doc | Span) -> bool:
-    return any(not token.is_space for token in tokens)
+    return any(map(_is_word, tokens))
 
 
 def _mean_vector(tokens: Doc | Span) -> Float32Array:
     """Return the mean of the vectors of the words; zeros if there are none."""
     doc = tokens if isinstance(tokens, Doc) else tokens.doc
     tensor: Any = doc.tensor
-    words = [token.i for token in tokens if not token.is_space]
+    words = [token.i for token in filter(_is_word, tokens)]
     mean: Float32Array = tensor[words].mean(0, dtype=np.float32) if words else np.zeros(tensor.shape[1:], np.float32)
     return mean
 
@@ -303,8 +321,6 @@ class _FrozenLayers:
 
     def __init__(self, encoder: DocEncoder, layers: LayerSetting | None, cache_mb: int) -> None:
         self.encoder, self.layers, self.cache_mb = encoder, layers, cache_mb
-        self._cache: dict[Any, Float32Array] = {}
-        self._free = cache_mb * 2**20
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _FrozenLayers, (self.encoder, self.layers, self.cache_mb)
@@ -315,25 +331,14 @@ class _FrozenLayers:
         if model.attrs["checksum"] != self.encoder.checksum:
             raise FormatError(
                 f"{self.encoder.settings[0]}: not the model that this pipeline was trained with (checksum mismatch). "
-                "Load the pipeline with that one: spacy.load(..., config={'components.tok2vec.model.model': ...})"
+                "Name that one as `model` of pyelmo.ElmoTok2Vec.v1 in its config.cfg"
             )
-        arrays = [model.ops.xp.asarray(array) for array in self._layers(docs, is_train)]  # (L, T, D) each
+        arrays = self.encoder.embed_once(docs, store=is_train, room=self.cache_mb * 2**20)  # (L, T, D) each
+        arrays = [model.ops.xp.asarray(array) for array in arrays]
         if self.layers is not None:
             pick = layer_picker(self.layers, self.encoder.embedder.config)
             return [pick(array) for array in arrays], lambda gradients: []
         return _mix(model, arrays)
-
-    def _layers(self, docs: list[Doc], is_train: bool) -> list[Float32Array]:
-        """Return the layers of documents from the cache; those of training documents are stored while it has room."""
-        keys = [tuple((token.text, token.is_sent_start) for token in doc) for doc in docs]
-        new = {key: doc for key, doc in zip(keys, docs, strict=True) if key not in self._cache}
-        computed = dict(zip(new, self.encoder.embed(list(new.values())), strict=True))
-        arrays = [self._cache[key] if key in self._cache else computed[key] for key in keys]
-        for key, array in computed.items() if is_train else ():
-            if array.nbytes <= self._free:
-                self._free -= array.nbytes
-                self._cache[key] = array
-        return arrays
 
 
 def _mix(model: Model[Any, Any], arrays: list[Any]) -> tuple[list[Any], Callable[[list[Any]], list[Doc]]]:
