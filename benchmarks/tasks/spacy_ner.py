@@ -94,9 +94,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON file to write or to complete")
     parser.add_argument("--only", choices=("default", "elmo"), help="pipeline to train (default: both)")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default: 3)")
-    parser.add_argument(
-        "--steps", type=int, default=20_000, help="largest number of steps (default: 20000, as spaCy's)"
-    )
+    parser.add_argument("--steps", type=int, default=20_000, help="largest number of steps (default: 20000)")
     args = parser.parse_args()
     facts = {"machine": machine(), "command": plain_command("python benchmarks/tasks/spacy_ner.py", sys.argv[1:])}
     results: dict[str, Any] = {}

@@ -15,8 +15,13 @@ from support import GOLDEN, TINY, make_embedder, worst
 import pyelmo
 from pyelmo.cli import main
 from pyelmo.config import LstmConfig
+from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError, MissingExtraError, OutputError
+from pyelmo.formats.pretrained import Pretrained
 from pyelmo.integrations import onnx
+from pyelmo.model.bilm import BiLM
+from pyelmo.text.characters import JAMO_SYMBOLS, Jamo
+from pyelmo.text.lexicon import Lexicon
 from pyelmo.text.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[2]
@@ -95,11 +100,13 @@ def test_the_bundled_english_model_agrees_within_1e_5(tmp_path, capsys):
     assert differences(model.embed(texts), pyelmo.load("en").embed(texts)) < 1e-5  # and the text is split alike
 
 
-def test_the_bundled_korean_model_reads_jamo(tmp_path):
-    embedder = pyelmo.load("ko")
-    texts = ["배가 아프다."]
+def test_a_korean_model_reads_jamo(tmp_path):
+    config = replace(TINY, chars=replace(TINY.chars, alphabet="jamo", symbols=JAMO_SYMBOLS))
+    jamo = Lexicon(Jamo(config.chars.max_length))
+    embedder = Embedder(Pretrained(BiLM(config).eval(), jamo, "test", "test", language="ko"))
     model = converted(embedder, tmp_path)
-    assert model.language == "ko-morph"
+    texts = ["배가 아프다.", "은행에 간다"]
+    assert model.language == "ko"
     assert differences(model.embed(texts), embedder.embed(texts)) < 1e-5
 
 

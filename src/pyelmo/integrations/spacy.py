@@ -12,13 +12,16 @@ L layers (the token layer included), T tokens of a document, D vector, W size of
 from __future__ import annotations
 
 import hashlib
+import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pyelmo.arrays import Float32Array
+from pyelmo.config import weight_shapes
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.layers import WORDS, layer_picker, pool_words
 from pyelmo.errors import FormatError, InputError, missing_extra
@@ -36,6 +39,7 @@ except ImportError as error:
 
 LayerSetting: TypeAlias = str | int | list[float]  # what a config file can say of the layers
 MIX = "mix"  # the layers of a trained component: a mix that is learnt with it
+SMALL = 1 << 17  # numbers in a weight that is part of the checksum
 LAYERS = "elmo_layers"  # the extension of documents, spans and tokens
 
 
@@ -75,7 +79,7 @@ class DocEncoder:
         return arrays
 
     def embed_once(self, docs: Sequence[Doc], *, store: bool, room: int) -> list[Float32Array]:
-        """Return what `embed` returns, from a cache if possible. `store` keeps new documents, up to `room` bytes in all.
+        """Return what `embed` returns, from a cache if possible. `store` keeps new documents, in `room` bytes at most.
 
         A full cache keeps what it has: in training, all documents come in every epoch, and none is more recent.
         """
@@ -116,11 +120,11 @@ def shared_encoder(model: str, precision: str, device: str, threads: int | None)
 
 
 def _checksum(pretrained: Pretrained) -> str:
-    """Return a SHA-256 of the biases, which tell one trained model from another and are quick to read."""
-    weights, digest = pretrained.weights, hashlib.sha256()
-    for name in sorted(weights):
-        if name.endswith("bias") and not name.startswith("softmax"):
-            digest.update(name.encode() + floats(weights[name]).tobytes())
+    """Return a SHA-256 of the small weights, which tell one model from another and are quick to read."""
+    digest = hashlib.sha256()
+    for name, shape in weight_shapes(replace(pretrained.config, softmax=None, softmax_cutoffs=())).items():
+        if math.prod(shape) <= SMALL:
+            digest.update(name.encode() + floats(pretrained.weights[name]).tobytes())
     return digest.hexdigest()
 
 
