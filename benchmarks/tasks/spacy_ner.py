@@ -1,11 +1,11 @@
 """spaCy's NER on wikigold with its default vectors (hash embeddings) and with ELMo as tok2vec.
 
     python benchmarks/tasks/task_data.py PUBLISHED -o DATA --only wikigold
-    python benchmarks/tasks/spacy_ner.py DATA -o benchmarks/results/spacy_ner.json [--only elmo] [--seeds 3]
+    python benchmarks/tasks/spacy_ner.py DATA -o benchmarks/results/spacy_ner.json [--only elmo] [--seeds 0 1 2]
 
 Both pipelines are trained by spaCy with the settings of `spacy init config --pipeline ner`. ELMo's is
 examples/spacy_ner.cfg, which differs in the embedding only. A document is one sentence; the best checkpoint on the dev
-set is scored on the test set, both by exact spans. With --only, the results of the other one stay in the file.
+set is scored on the test set, both by exact spans. An existing file is completed, so that runs may be divided.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +79,22 @@ def run(config: Config, data: Path, seed: int, overrides: dict[str, Any]) -> dic
     return scores
 
 
-def summary(runs: list[dict[str, float]]) -> dict[str, Any]:
-    """Return the mean and the standard deviation over the seeds, and the seeds."""
+def complete(path: Path, name: str, seed: int, scores: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Add one run to the file, with the mean and the standard deviation over the seeds that it has."""
+    report = json.loads(path.read_text("utf-8")) if path.is_file() else {"runs": {}}
+    runs = report["runs"].setdefault(name, {})
+    runs[str(seed)] = scores
+    report |= facts
+    report["mean and standard deviation"] = {
+        name: {score: _mean(run[score] for run in runs.values()) for score in ("dev_f", "test_f", "cpu_seconds")}
+        for name, runs in report["runs"].items()
+    }
+    path.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
-    def both(name: str) -> list[float]:
-        values = [run[name] for run in runs]
-        return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
 
-    return {**{name: both(name) for name in ("dev_f", "test_f", "cpu_seconds")}, "seeds": runs}
+def _mean(values: Iterable[float]) -> list[float]:
+    values = list(values)
+    return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
 
 
 def main() -> None:
@@ -93,26 +102,26 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder with wikigold-train.conll, -dev and -test")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON file to write or to complete")
     parser.add_argument("--only", choices=("default", "elmo"), help="pipeline to train (default: both)")
-    parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default: 3)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds (default: 0 1 2)")
     parser.add_argument("--steps", type=int, default=20_000, help="largest number of steps (default: 20000)")
     args = parser.parse_args()
-    facts = {"machine": machine(), "command": plain_command("python benchmarks/tasks/spacy_ner.py", sys.argv[1:])}
-    results: dict[str, Any] = {}
+    facts = {
+        "machine": machine(), "spacy": spacy.__version__,
+        "command": plain_command("python benchmarks/tasks/spacy_ner.py", sys.argv[1:]),
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        words = {part: write_docs(args.data / f"wikigold-{part}.conll", data / f"{part}.spacy") for part in PARTS}
+        facts["words"] = {
+            part: write_docs(args.data / f"wikigold-{part}.conll", data / f"{part}.spacy") for part in PARTS
+        }
         for name in [args.only] if args.only else ["default", "elmo"]:
             config = read_config(name)
             encoder = embed_all(config, data) if name == "elmo" else None
-            runs = []
-            for seed in range(args.seeds):
-                runs.append(run(config, data, seed, {"training.max_steps": args.steps}))
-                print(name, seed, runs[-1], flush=True)
-            results[name] = {**facts, **summary(runs)}
+            for seed in args.seeds:
+                scores = run(config, data, seed, {"training.max_steps": args.steps})
+                print(name, seed, scores, flush=True)
+                complete(args.output, name, seed, scores, facts)
             del encoder
-    before = json.loads(args.output.read_text("utf-8"))["results"] if args.only and args.output.is_file() else {}
-    report = {"spacy": spacy.__version__, "words": words, "results": {**before, **results}}
-    args.output.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
