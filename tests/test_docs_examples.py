@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import task_support
+from hub_server import HubServer
+from support import make_embedder
 
 from pyelmo.cli import build_parser, main
 from pyelmo.experiments.plans import read_plan
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
 # docs/log.md and docs/results.md name the commands of experiments as they were at the commits that they state.
 PAGES = ["README.md", *(f"docs/{name}.md" for name in ("api", "bulk", "scaling", "speed", "tasks", "training"))]
+PAGES += [f"docs/guides/{name}.md" for name in ("hub", "onnx", "spacy")]
 # What a test cannot repeat, and why. All other commands run.
 NOT_RUN = {
     "pip": "installs packages",
@@ -84,10 +87,20 @@ def expand(words: list[str]) -> list[str]:
     return [name for word in words for name in (sorted(glob.glob(word)) if "*.txt" in word else [word])]
 
 
+@pytest.fixture(scope="module")
+def hub():
+    server = HubServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    """A folder with the files that the pages name."""
+def files(tmp_path, monkeypatch, hub):
+    """A folder with the files that the pages name, and a server in place of the Hub."""
     monkeypatch.chdir(tmp_path)
+    hub.replace_hub(monkeypatch, tmp_path / "cache")
+    make_embedder().save(tmp_path / "uploaded")
+    hub.add("user/my-model", tmp_path / "uploaded")
     for name in ("text.txt", "domain.txt", "corpus/a.txt", "corpus/b.txt"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("\n".join(TEXT[:60]) + "\n", "utf-8")

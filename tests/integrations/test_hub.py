@@ -8,7 +8,7 @@ import sys
 import huggingface_hub
 import numpy as np
 import pytest
-from hub_server import TOKEN, HubServer
+from hub_server import HubServer
 from huggingface_hub import ModelCard, constants
 from support import make_embedder
 
@@ -24,8 +24,7 @@ SENTENCES = [["A", "bank", "account"], ["The", "river"]]
 def server():
     server = HubServer()
     yield server
-    server.shutdown()
-    server.server_close()
+    server.close()
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +32,7 @@ def hub(server, tmp_path, monkeypatch):
     """The server as the Hub, with an empty cache."""
     for store in (server.repositories, server.downloads, server.cut, server.wrong):
         store.clear()
-    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.url)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(constants, "ENDPOINT", server.url)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    server.replace_hub(monkeypatch, tmp_path / "cache")
     return server
 
 

@@ -11,8 +11,12 @@ import json
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import pytest
+from huggingface_hub import constants
 
 TOKEN = "hf_test"
 
@@ -47,6 +51,34 @@ class HubServer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def replace_hub(self, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+        """Make huggingface_hub use this server and another cache. Its settings were read when it was imported."""
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, self.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", self.url)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        # And for processes that a test starts:
+        environment = {
+            "HF_ENDPOINT": self.url,
+            "HF_HUB_CACHE": str(cache),
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_TOKEN": TOKEN,
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+
+    def add(self, name: str, folder: Path) -> None:
+        """Add a repository with the files of a folder, with a branch and a tag beside main."""
+        repository = self.repositories[name] = Repository(private=False)
+        commit = repository.commit("main", {path.name: path.read_bytes() for path in folder.iterdir()})
+        repository.branches |= {"trial": commit, "v1.0": commit}
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
 
 
 def is_large(name: str) -> bool:
