@@ -4,8 +4,9 @@
     python benchmarks/tasks/spacy_ner.py DATA -o benchmarks/results/spacy_ner.json [--only elmo] [--seeds 0 1 2]
 
 Both pipelines are trained by spaCy with the settings of `spacy init config --pipeline ner`, for 2,000 steps (21
-epochs). ELMo's is examples/spacy_ner.cfg, which differs in the embedding only. A document is one sentence; the best checkpoint on the dev
-set is scored on the test set, both by exact spans. An existing file is completed, so that runs may be divided.
+epochs). ELMo's is examples/spacy_ner.cfg, which differs in the embedding only. A document is one sentence. The best
+checkpoint on the dev set is scored on the test set, both by exact spans. An existing file is completed, so that runs
+may be divided.
 """
 
 from __future__ import annotations
