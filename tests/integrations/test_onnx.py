@@ -140,6 +140,8 @@ def test_a_file_is_replaced_only_with_force(tiny, tmp_path):
 def test_what_onnx_files_cannot_hold_is_one_error(tiny, tmp_path, monkeypatch, capsys):
     assert main(["convert", "en", str(tmp_path / "x.onnx"), "--precision", "int8"]) == 1
     assert "only pyelmo's own format stores them" in capsys.readouterr().err
+    with pytest.raises(InputError, match="written by elmo convert"):
+        tiny.save(tmp_path / "x.onnx")
     monkeypatch.setattr(onnx, "MAX_BYTES", 1000)
     with pytest.raises(InputError, match="at most 2 GiB"):
         onnx.write(tiny.pretrained, tmp_path / "x.onnx")

@@ -27,7 +27,7 @@ CARD = "README.md"
 NATIVE_FILES = (native.CONFIG, native.WEIGHTS, native.VOCABULARY, native.CHARACTERS, SENTENCE)
 # Of other formats: options and settings, weights, dictionaries, and the files of a TensorFlow checkpoint.
 OTHER_FILES = re.compile(r".*\.(json|hdf5|h5|pkl|dic|index)|.*\.data-\d+-of-\d+|vocab\.txt|checkpoint")
-_NAME = r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
+_NAME = r"\w[\w.-]*/\w[\w.-]*"
 _HUB_ID = re.compile(rf"({_NAME})(?:@([\w./-]+))?")
 log = logging.getLogger("pyelmo")
 

@@ -52,6 +52,8 @@ def write(
     """
     path = Path(path)
     check_precision(path, format, precision)
+    if path.suffix == ".onnx":
+        raise InputError(f"{path}: an ONNX file is written by elmo convert, or by pyelmo.integrations.onnx.write")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":

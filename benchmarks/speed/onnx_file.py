@@ -1,6 +1,6 @@
 """Speed of a model in onnxruntime beside pyelmo's own engine on a CPU, in one run, and how far their vectors differ.
 
-    python benchmarks/speed/onnx.py [--model en] [--json benchmarks/results/onnx.json]
+    python benchmarks/speed/onnx_file.py [--model en] [--json benchmarks/results/onnx.json]
 
 All contenders have one thread and take turns; a figure is the median of the rounds, in tokens a CPU second. The text is
 that of `elmo bench`. Every word is encoded anew: onnxruntime has no cache of words, so pyelmo's is cleared.
@@ -74,7 +74,7 @@ def main() -> None:
     print(f"largest difference {difference:.1e}, file {size / 2**20:.0f} MiB")
     if args.json:
         report = {
-            "machine": machine(), "command": plain_command("python benchmarks/speed/onnx.py", sys.argv[1:]),
+            "machine": machine(), "command": plain_command("python benchmarks/speed/onnx_file.py", sys.argv[1:]),
             "onnxruntime": onnxruntime.__version__, "sentences": len(sentences), "tokens": tokens, "file_bytes": size,
             "tokens_per_cpu_second": speeds, "times_onnxruntime": ratios, "cpu_seconds": seconds,
             "largest_difference": difference,
