@@ -196,6 +196,15 @@ def test_the_card_beside_a_model_is_kept_with_its_licence(hub, model):
     assert card.text.strip() == "# Mine"
 
 
+def test_a_damaged_card_is_one_error_and_a_foreign_log_is_not_read(hub, model, tmp_path):
+    (tmp_path / "log.jsonl").write_text("[1]\n", "utf-8")
+    pyelmo.load(model).push_to_hub("user/my-model")
+    assert "perplexity" not in files(hub)["README.md"].decode()
+    (model / "README.md").write_text("---\nlicense: [\n---\n", "utf-8")
+    with pytest.raises(FormatError, match="README.md: not a model card"):
+        pyelmo.load(model).push_to_hub("user/my-model")
+
+
 def test_a_push_without_the_right_to_is_one_error(hub, model, monkeypatch, capsys):
     monkeypatch.setenv("HF_TOKEN", "hf_other")
     with pytest.raises(OutputError, match=r"user/my-model: the upload to the Hub failed \(.*401"):

@@ -189,7 +189,10 @@ def model_card(model: Pretrained, hub_id: str, size: int) -> str:
     """Return the card of a model: the README.md beside it, or one with its figures, with the metadata of the Hub."""
     hub = _library("a model card")
     own = Path(model.source) / CARD
-    card = hub.ModelCard(own.read_text("utf-8") if own.is_file() else _card_text(model, hub_id, size))
+    try:
+        card = hub.ModelCard(own.read_text("utf-8") if own.is_file() else _card_text(model, hub_id, size))
+    except Exception as error:  # of YAML, of its checks, and of other encodings than UTF-8
+        raise FormatError(f"{own}: not a model card ({_one_line(error)})") from error
     data = card.data
     data.library_name = "pyelmo"
     data.pipeline_tag = "feature-extraction"
@@ -201,7 +204,7 @@ def model_card(model: Pretrained, hub_id: str, size: int) -> str:
         data.model_name = hub_id.partition("/")[2]
         data.eval_results = [
             hub.EvalResult(
-                task_type="fill-mask", dataset_type="held-out", dataset_name="the held-out set of the training",
+                task_type="text-generation", dataset_type="held-out", dataset_name="the held-out set of the training",
                 metric_type="perplexity", metric_value=round(perplexity, 2),
             )
         ]  # fmt: skip
@@ -238,9 +241,12 @@ def _held_out_perplexity(model: Pretrained) -> float | None:
     path = Path(model.source).parent / "log.jsonl"
     if not path.is_file():
         return None
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    values = [line["average"] for line in lines if line.get("kind") == "valid"]
-    return float(values[-1]) if values else None
+    try:
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        values = [float(line["average"]) for line in lines if line["kind"] == "valid"]
+    except (ValueError, TypeError, KeyError):  # not a log of pyelmo
+        return None
+    return values[-1] if values else None
 
 
 def _library(what: str) -> Any:

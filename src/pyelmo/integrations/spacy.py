@@ -21,7 +21,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array
 from pyelmo.config import weight_shapes
-from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.layers import WORDS, layer_picker, pool_words
 from pyelmo.errors import FormatError, InputError, missing_extra
 from pyelmo.formats import resolve
@@ -45,7 +45,7 @@ LAYERS = "elmo_layers"  # the extension of documents, spans and tokens
 class DocEncoder:
     """A model that embeds spaCy's documents. A copy in another process loads it again by its name."""
 
-    def __init__(self, model: str, precision: Any = "float32", device: str = "cpu", threads: int | None = None) -> None:
+    def __init__(self, model: str, precision: Precision, device: str, threads: int | None) -> None:
         self.settings = (model, precision, device, threads)
         pretrained = resolve.read(model)
         self.checksum = _checksum(pretrained)  # of the file, whatever the precision of the engine
@@ -109,7 +109,7 @@ class DocEncoder:
 _encoders: weakref.WeakValueDictionary[tuple[Any, ...], DocEncoder] = weakref.WeakValueDictionary()
 
 
-def shared_encoder(model: str, precision: str, device: str, threads: int | None) -> DocEncoder:
+def shared_encoder(model: str, precision: Precision, device: str, threads: int | None) -> DocEncoder:
     """Return an encoder; components with the same settings share one, so that its weights are in memory once."""
     settings = (model, precision, device, threads)
     encoder = _encoders.get(settings)
@@ -150,7 +150,7 @@ def make_elmo(
     model: str,
     layers: LayerSetting,
     keep_layers: bool,
-    precision: str,
+    precision: Precision,
     device: str,
     threads: int | None,
 ) -> ElmoPipe:
@@ -274,7 +274,7 @@ def elmo_tok2vec(
     model: str = "en",
     layers: LayerSetting = MIX,
     width: int | None = None,
-    precision: str = "float32",
+    precision: Precision = "float32",
     device: str = "cpu",
     threads: int | None = None,
     cache_mb: int = 512,
