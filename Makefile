@@ -2,6 +2,7 @@
 # make test    set up, then every check and every test
 # make check   the checks alone: lint, types, import layers
 # make wheel   the sdist and the wheel in dist/, tried in clean environments without a compiler
+# make extras  each extra alone in a clean environment (many minutes), or some: make extras EXTRAS='ko zst'
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
 # make aarch64     the tests of the C functions on emulated ARM processors (needs gcc-aarch64-linux-gnu and qemu-user)
 # make cross       whether the C functions compile for Windows, macOS and Linux on ARM (installs ziglang, 410 MB)
@@ -10,7 +11,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check wheel sanitize aarch64 cross clean
+.PHONY: demo test check wheel extras sanitize aarch64 cross clean
 
 demo: .venv/light
 	$(BIN)/python examples/demo.py
@@ -26,6 +27,9 @@ check: .venv/installed
 
 wheel: .venv/installed
 	$(BIN)/python tests/install/wheel.py dist
+
+extras: .venv/installed
+	$(BIN)/python tests/install/extras.py $(EXTRAS)
 
 sanitize: .venv/installed
 	PYTHON=$(BIN)/python tests/sanitize.sh
