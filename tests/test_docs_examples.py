@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import task_support
 import torch
+from hub_server import HubServer
 from support import make_embedder
 
 from pyelmo.cli import build_parser, main
@@ -30,6 +31,9 @@ GUIDES = (
     "proteins",
     "snippets",
     "static-vectors",
+    "spacy",
+    "hub",
+    "onnx",
 )
 PAGES += [f"docs/guides/{name}.md" for name in GUIDES]
 # What a test cannot repeat, and why. All other commands run.
@@ -109,10 +113,20 @@ def expand(words: list[str]) -> list[str]:
     return [name for word in words for name in (sorted(glob.glob(word)) if "*.txt" in word else [word])]
 
 
+@pytest.fixture(scope="module")
+def hub():
+    server = HubServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    """A folder with the files that the pages name."""
+def files(tmp_path, monkeypatch, hub):
+    """A folder with the files that the pages name, and a server in place of the Hub."""
     monkeypatch.chdir(tmp_path)
+    hub.replace_hub(monkeypatch, tmp_path / "cache")
+    make_embedder().save(tmp_path / "uploaded")
+    hub.add("user/my-model", tmp_path / "uploaded")
     for name in ("text.txt", "domain.txt", "corpus/a.txt", "corpus/b.txt"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("\n".join(TEXT[:60]) + "\n", "utf-8")
