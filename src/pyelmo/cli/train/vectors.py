@@ -25,18 +25,8 @@ EXAMPLE = "elmo vectors train corpus -o vectors.vec --algorithm cbow --min-count
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="folder that `elmo prepare` wrote, or a file of text")
-    parser.add_argument(
-        "-o", "--output", metavar="OUT", required=True,
-        help="file to write: .vec or .txt (text), .bin (binary; fastText's format with --subwords) or .kv (gensim)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--format", metavar="FORMAT",
-        help="format of the file: word2vec, word2vec-binary, glove, fasttext or gensim (default: by the suffix of OUT)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--algorithm", choices=("skip-gram", "cbow"), default="skip-gram",
-        help="training algorithm of word2vec (default: skip-gram)",
-    )  # fmt: skip
+    _add_output(parser)
+    _add_algorithm(parser)
     parser.add_argument(
         "--loss", choices=("negative", "hierarchical"), default="negative",
         help="loss function: negative sampling or hierarchical softmax (default: negative)",
@@ -72,6 +62,24 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     options.add_seed(parser, default=1)
     options.add_force(parser)
     options.add_quiet(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", required=True,
+        help="file to write: .vec or .txt (text), .bin (binary; fastText's format with --subwords) or .kv (gensim)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", metavar="FORMAT",
+        help="format of the file: word2vec, word2vec-binary, glove, fasttext or gensim (default: by the suffix of OUT)",
+    )  # fmt: skip
+
+
+def _add_algorithm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--algorithm", choices=("skip-gram", "cbow"), default="skip-gram",
+        help="training algorithm of word2vec (default: skip-gram)",
+    )  # fmt: skip
 
 
 def _train(args: argparse.Namespace) -> None:
@@ -113,6 +121,40 @@ def _prepared(args: argparse.Namespace) -> Iterator[Path]:
         corpus = Path(folder, "corpus" if args.corpus == "-" else source.name)
         prepare(settings, corpus, progress=not args.quiet)
         yield corpus
+
+
+def _add_pairs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="sentence, such as 'The quick brown fox jumps'")
+    parser.add_argument(
+        "--window", type=int, metavar="N", default=2,
+        help="maximum distance between a word and its context words (default: 2)",
+    )  # fmt: skip
+    _add_algorithm(parser)
+    options.add_language(parser, default="general")
+
+
+def _pairs(args: argparse.Namespace) -> None:
+    from pyelmo.text.tokens import split_words
+    from pyelmo.vectors.pairs import training_pairs
+
+    for pair in training_pairs(split_words(args.text, args.language), args.window, args.algorithm):
+        print(" ".join(pair.inputs), pair.predicts, sep="\t")
+
+
+def _add_softmax(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=options.SOFTMAX_MODEL)
+    _add_output(parser)
+    options.add_force(parser)
+
+
+def _softmax(args: argparse.Namespace) -> None:
+    from pyelmo.files import check_output
+    from pyelmo.vectors.softmax import softmax_vectors
+
+    check_output(Path(args.output), force=args.force)
+    vectors = softmax_vectors(args.model)
+    vectors.save(args.output, format=args.format, force=args.force)
+    say(f"{args.output}: {len(vectors):,} vectors of dimension {vectors.dim}")
 
 
 def _add_vectors(parser: argparse.ArgumentParser) -> None:
@@ -234,6 +276,18 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 ACTIONS = {
     "train": Action("Train word vectors on a prepared corpus.", EXAMPLE, _add_train, _train),
+    "pairs": Action(
+        "Print the examples that word2vec learns from: the words it reads, a tab, and the word it predicts.",
+        "elmo vectors pairs 'The quick brown fox jumps' --window 2",
+        _add_pairs,
+        _pairs,
+    ),
+    "softmax": Action(
+        "Write one vector for each word that a model predicts: the weights of its softmax.",
+        "elmo vectors softmax en -o words.bin",
+        _add_softmax,
+        _softmax,
+    ),
     "similar": Action(
         "Print the words that are nearest to a word.",
         "elmo vectors similar vectors.vec king -k 3",
