@@ -16,8 +16,9 @@ from pyelmo.experiments.plans import read_plan
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
-# docs/log.md and docs/results.md name the commands of experiments as they were at the commits that they state.
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("api", "bulk", "scaling", "speed", "tasks", "training"))]
+# docs/log.md and docs/results/ name the commands of experiments as they were at the commits that they state.
+GUIDES = [f"docs/guides/{name}.md" for name in ("bulk", "experiments", "scaling", "sentences", "tasks", "training")]
+PAGES = ["README.md", "docs/speed.md", *GUIDES]
 # What a test cannot repeat, and why. All other commands run.
 NOT_RUN = {
     "pip": "installs packages",
@@ -133,8 +134,8 @@ def test_the_examples_of_a_page_run_one_after_the_other(page, files, capsys):
                 run_command(command)
 
 
-def test_the_plan_of_the_tasks_page_can_be_read(files):
-    text = next(text for language, text in blocks("docs/tasks.md") if language == "toml")
+def test_the_plan_of_the_experiments_page_can_be_read(files):
+    text = next(text for language, text in blocks("docs/guides/experiments.md") if language == "toml")
     Path("plan.toml").write_text(text, "utf-8")
     (srl,) = read_plan("plan.toml")
     assert [run.name for run in srl.runs][:3] == ["srl-glove", "srl-en", "srl-en-top"]
