@@ -113,7 +113,7 @@ def test_the_readme_stays_short():
 def test_the_architecture_names_only_files_that_exist():
     """In the layout, a line is `folder/` or names of files in the folder above it, then two spaces and a remark."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    layout = re.search(r"```\nsrc/pyelmo/\n(.*?)```", text, re.DOTALL)
+    layout = re.search(r"```text\nsrc/pyelmo/\n(.*?)```", text, re.DOTALL)
     folders: list[tuple[int, Path]] = [(0, ROOT / "src" / "pyelmo")]
     for line in layout[1].splitlines():
         indent = len(line) - len(line.lstrip())

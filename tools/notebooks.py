@@ -3,13 +3,16 @@
 A `python` block becomes a code cell, a block of commands (no language) a cell of `!` lines, everything else Markdown.
 A `text` block after a code block is its output, which the notebook makes itself, and is left out.
 
-    python tools/notebooks.py --run docs/tutorials/*.md     execute them and print the time of each
+    python tools/notebooks.py docs/tutorials/1-context.md -o .        write the notebook of a page
+    python tools/notebooks.py docs/tutorials/[1-9]*.md --run          execute them and print the time of each
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -54,16 +57,14 @@ def as_json(markdown: str) -> str:
     return nbformat.writes(notebook(markdown))
 
 
-def run(page: Path) -> float:
-    """Execute the notebook of a page in an empty folder and return the seconds that it took."""
+def run(book: nbformat.NotebookNode) -> float:
+    """Execute a notebook in an empty folder, with this Python, and return the seconds that it took."""
     from nbclient import NotebookClient
 
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!elmo`
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        client = NotebookClient(
-            notebook(page.read_text("utf-8")), timeout=600, resources={"metadata": {"path": folder}}
-        )
-        client.execute()
+        NotebookClient(book, timeout=600, resources={"metadata": {"path": folder}}).execute()
     return time.monotonic() - begin
 
 
@@ -71,12 +72,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--run", action="store_true", help="execute the notebooks")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="folder for the notebooks (default: none)")
     arguments = parser.parse_args()
     for page in arguments.pages:
+        book = notebook(page.read_text("utf-8"))
         if arguments.run:
-            print(f"{page}: {run(page):.0f} s", flush=True)
-        else:
-            page.with_suffix(".ipynb").write_text(as_json(page.read_text("utf-8")), "utf-8")
+            print(f"{page}: {run(book):.0f} s", flush=True)
+        if arguments.output:
+            (arguments.output / f"{page.stem}.ipynb").write_text(nbformat.writes(book), "utf-8")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,10 @@ def generated() -> Iterator[tuple[str, str]]:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Link the overview of the API with its pages, and each tutorial with its notebook."""
     path = page.file.src_uri
+    if page.file.locale != page.file.locale_alternate_of:  # an English page among the Korean ones
+        page.meta["search"] = {"exclude": True}  # it is found once
+    if path in ("index.md", "index.ko.md"):
+        page.meta["hide"] = ["navigation", "toc"]
     if path == "reference/api.md":
         return link_names(markdown)
     if notebook := re.fullmatch(r"tutorials/([1-9]\S*?)(?:\.(ko))?\.md", path):

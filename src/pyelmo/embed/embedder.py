@@ -59,6 +59,7 @@ def load(
     *,
     options: str | Path | None = None,
     vocab: str | Path | Vocabulary | None = None,
+    align: str | Path | None = None,
     device: str | torch.device = "cpu",
     language: str | None = None,
     precision: Precision = "float32",
@@ -67,11 +68,13 @@ def load(
     """Load a pretrained model, ready to embed.
 
     Args:
-        source: A folder or a file of any format that pyelmo reads, the name of a bundled model ("en", "ko"), or a Hub
-            id.
+        source: A folder, a file or an archive (.zip, .tar.gz) of any format that pyelmo reads, its address
+            ("https://...", if wished with "#sha256=..."), the name of a bundled model ("en", "ko"), or a Hub id.
         options: The options.json of AllenNLP or bilm-tf, if it is not beside the weights.
         vocab: A vocabulary, or a file with one word per line, for a model that reads or predicts words and has none
             beside its weights.
+        align: The align.pth of AllenNLP's multilingual models, a matrix that maps the vectors of this model into the
+            space that its languages share. It changes what `embed`, `stream` and `encode` return.
         device: Where to compute: "cpu", "cuda", "cuda:1", ...
         language: The rules that split strings into words: "en", "ko", "ko-morph" or "general" (default: those of the
             model's training text if known, else "general").
@@ -96,8 +99,8 @@ def load(
         (3, 4, 1024)
     """
     embedder = Embedder(
-        formats.read(source, options=options, vocab=vocab), device=device, language=language, precision=precision,
-        threads=threads,
+        formats.read(source, options=options, vocab=vocab, align=align), device=device, language=language,
+        precision=precision, threads=threads,
     )  # fmt: skip
     embedder.word_table()  # packs the weights now, not at the first sentence
     return embedder
@@ -389,18 +392,25 @@ class Embedder(LanguageModel):
         check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling, keep_boundaries=keep_boundaries)
         form = model_form(self.pretrained, layers) if pooling == SENTENCE else None
+        align = self.pretrained.alignment
+        if form is not None and align is not None:
+            raise InputError("pooling 'sentence' cannot be aligned; choose 'mean', or load the model without align")
         pick = layer_picker(layers, self.config)
         convert = {"convert": torch_engine("output='torch'").to_tensor} if output == "torch" else {}
         if device is not None:
             self.to(device)
-        options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, dtype=dtype, **convert)
+        options = VectorOptions(
+            pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, dtype=dtype, align=align, **convert
+        )
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
         run = functools.partial(
             stream_vectors, self.word_table(), batch_size=batch_size, window=WINDOW_BYTES // token_bytes
         )
         if pooling == WORDS:
             split = (self._split_within(sentence, number) for number, sentence in enumerate(sentences))
-            plain = VectorOptions(pick=pick, pooling=None, keep_boundaries=keep_boundaries, dtype="float32")
+            plain = VectorOptions(
+                pick=pick, pooling=None, keep_boundaries=keep_boundaries, dtype="float32", align=align
+            )
             return stream_words(split, functools.partial(run, options=plain), options)
         words = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
         if form is not None:
@@ -568,6 +578,8 @@ class Embedder(LanguageModel):
         """
         from pyelmo.model.elmo import Elmo
 
+        if self.pretrained.alignment is not None:
+            raise InputError("a module cannot be aligned; load the model without align, and multiply its vectors")
         # An embedder without an engine reads the sentences, so that the module does not keep the packed weights alive.
         reader = Embedder(self._build_modules(), device=self.device, language=self.language, precision=self.precision)
         return Elmo(reader.bilm, batch=reader.batch, **options)
