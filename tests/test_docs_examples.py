@@ -25,6 +25,7 @@ from pyelmo.experiments.plans import read_plan
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
+KOREAN = ROOT / "src" / "pyelmo" / "probes" / "lists" / "senses.ko.tsv"
 TRACKED = subprocess.run(["git", "ls-files", "README*.md", "docs"], cwd=ROOT, capture_output=True, text=True)
 BLOCK = re.compile(r"^(?:<!-- not run: (.+?) -->\n)?```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = r"\d+(?:\.\d*)?"
@@ -114,6 +115,8 @@ def files(tmp_path, monkeypatch, request):
     for name in ("text.txt", "domain.txt", "corpus/a.txt", "corpus/b.txt"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("\n".join(TEXT[:60]) + "\n", "utf-8")
+    korean = [line.split("\t")[2].replace("*", "") for line in KOREAN.read_text("utf-8").splitlines()]
+    Path("ko.txt").write_text("\n".join(korean) + "\n", "utf-8")
     for name in ("sentences.txt", "held-out.txt"):
         Path(name).write_text("\n".join(TEXT[:5]) + "\n", "utf-8")
     for number, name in enumerate(("train", "dev", "test")):

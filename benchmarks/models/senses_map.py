@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import pyelmo
-from pyelmo.plots import COLOURS, FONT
+from pyelmo.plots import COLOURS, FONT, NAMESPACE, STYLE
 
 LIST = Path(pyelmo.__file__).parent / "probes" / "lists"
 PANEL, GAP, TITLE = 150, 14, 22
@@ -60,8 +60,8 @@ def draw(model: pyelmo.Embedder, words: dict[str, list[tuple[str, str, str]]]) -
     columns = len(words)
     width, height = 80 + columns * (PANEL + GAP), 3 * TITLE + 2 * (PANEL + GAP)
     parts = [
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' role='img' {FONT}>",
-        "<style>text{fill:#333}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+        f"<svg {NAMESPACE} viewBox='0 0 {width} {height}' role='img' {FONT}>",
+        STYLE,
         "<title>Words with two senses: one point a sentence, one colour a sense</title>",
     ]
     for row, name in enumerate(("token layer", "top layer")):
