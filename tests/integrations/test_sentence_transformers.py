@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import subprocess
 import sys
@@ -97,6 +98,11 @@ def test_scores_of_mteb_are_those_of_the_own_evaluation(model, monkeypatch):
     own = script.correlation(model.encode(sentences), scores, digits=None)
     assert by_mteb == pytest.approx(own, abs=1e-3)
     assert abs(own) < 99  # neither is a constant
+
+
+def test_the_examples_of_docstrings_run():
+    result = doctest.testmod(importlib.import_module("pyelmo.integrations.sentence_transformers"))
+    assert (result.attempted > 0, result.failed) == (True, 0)
 
 
 def test_a_missing_library_is_one_line():

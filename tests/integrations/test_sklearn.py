@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import pickle
 import subprocess
 import sys
@@ -142,6 +144,11 @@ def test_a_model_that_is_replaced_is_read_again(tmp_path):
 def test_wrong_arguments_are_one_clear_error(error, message, call, model):
     with pytest.raises(error, match=message):
         call(model)
+
+
+def test_the_examples_of_docstrings_run():
+    result = doctest.testmod(importlib.import_module("pyelmo.integrations.sklearn"))
+    assert (result.attempted > 0, result.failed) == (True, 0)
 
 
 def test_a_missing_library_is_one_line():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 import subprocess
 import sys
@@ -216,7 +218,6 @@ def test_feature_extraction_pipeline(folder):
 
 
 def test_trainer_fits_a_token_classifier_that_is_saved_whole(folder, tmp_path):
-    pytest.importorskip("accelerate")
     tokenizer = ElmoTokenizer.from_pretrained(folder)
     labels = {"O": 0, "NAME": 1}
     model = transformers.AutoModelForTokenClassification.from_pretrained(
@@ -277,6 +278,12 @@ def test_the_bundled_models_are_read_by_name():
     with torch.no_grad():
         check_equal(hidden(model, tokenizer, sentences), pyelmo.load("en").embed(sentences))
     assert model.bilm.softmax is None
+
+
+@pytest.mark.parametrize("module", ["transformers", "transformers_tokenizer"])
+def test_the_examples_of_docstrings_run(module):
+    result = doctest.testmod(importlib.import_module(f"pyelmo.integrations.{module}"))
+    assert (result.attempted > 0, result.failed) == (True, 0)
 
 
 def test_importing_pyelmo_does_not_import_transformers_and_a_missing_one_is_one_line():

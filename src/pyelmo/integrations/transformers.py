@@ -25,6 +25,8 @@ from pyelmo.embed.stream import VectorOptions, stream_vectors
 from pyelmo.errors import InputError, missing_extra
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import Pretrained, floats
+from pyelmo.integrations.transformers_tokenizer import ElmoTokenizer as ElmoTokenizer
+from pyelmo.integrations.transformers_tokenizer import locate, word_rows
 from pyelmo.text.characters import Bytes, Jamo
 from pyelmo.text.lexicon import EncodedWords, Lexicon
 
@@ -45,8 +47,6 @@ try:
 except ImportError:
     raise missing_extra("transformers", "ELMo for transformers") from None
 
-from pyelmo.integrations.transformers_tokenizer import ElmoTokenizer as ElmoTokenizer
-from pyelmo.integrations.transformers_tokenizer import word_rows
 from pyelmo.model.bilm import Batch, BiLM
 from pyelmo.model.elmo import drop_boundaries
 from pyelmo.model.scalar_mix import ScalarMix
@@ -162,7 +162,7 @@ class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
             NotFoundError: There is no such model or file.
             FormatError: A file is damaged, or not a model.
         """
-        path = resolve.locate(source)
+        path = locate(source, kwargs.pop("revision", None))
         if (path / "config.json").is_file():
             stored = ElmoConfig.from_pretrained(path)
             if stored.architectures:  # written by save_pretrained

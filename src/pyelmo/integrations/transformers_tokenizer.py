@@ -45,6 +45,12 @@ def word_rows(lexicon: Lexicon, words: Sequence[str]) -> Int64Array:  # (T,) -> 
     return np.concatenate([part for part in (encoded.chars, ids) if part is not None], axis=1).astype(np.int64)
 
 
+def locate(source: str | Path, revision: str | None = None) -> Path:
+    """Return the path of a source of `pyelmo.load`; `revision` is for a model on the Hub, as user/name@revision."""
+    on_hub = revision not in (None, "main") and not Path(source).exists()
+    return resolve.locate(f"{source}@{revision}" if on_hub else source)
+
+
 @dataclass(frozen=True)
 class WordEncoding:
     """The words of one sentence, for `BatchEncoding.tokens`, `word_ids` and `sequence_ids`."""
@@ -132,7 +138,7 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             NotFoundError: There is no such model or file.
             FormatError: A file is damaged, or not a model.
         """
-        path = resolve.locate(source)
+        path = locate(source, kwargs.get("revision"))
         if (path / "tokenizer_config.json").is_file():
             tokenizer: ElmoTokenizer = super().from_pretrained(path, *inputs, **kwargs)
             return tokenizer
