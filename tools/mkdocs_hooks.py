@@ -56,7 +56,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.locale != page.file.locale_alternate_of:  # an English page among the Korean ones
         page.meta["search"] = {"exclude": True}  # it is found once
     if path in ("index.md", "index.ko.md"):
-        page.meta["hide"] = ["navigation", "toc"]
+        page.meta["hide"] = ["navigation"]
     if path == "reference/api.md":
         return link_names(markdown)
     if notebook := re.fullmatch(r"tutorials/([1-9]\S*?)(?:\.(ko))?\.md", path):
