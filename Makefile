@@ -2,6 +2,7 @@
 # make test    set up, then every check and every test
 # make check   the checks alone: lint, types, import layers
 # make wheel   the sdist and the wheel in dist/, tried in clean environments without a compiler
+# make extras  each extra alone in a clean environment (many minutes), or some: make extras EXTRAS='ko zst'
 # make docs    the documentation in site/, with warnings as errors
 # make docs-serve  the documentation at http://127.0.0.1:8000, built anew after each change
 # make notebooks   the tutorials as notebooks, executed, with the time of each
@@ -13,7 +14,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check wheel docs docs-serve notebooks sanitize aarch64 cross clean
+.PHONY: demo test check wheel extras docs docs-serve notebooks sanitize aarch64 cross clean
 
 demo: .venv/light
 	$(BIN)/python examples/demo.py
@@ -29,6 +30,9 @@ check: .venv/installed
 
 wheel: .venv/installed
 	$(BIN)/python tests/install/wheel.py dist
+
+extras: .venv/installed
+	$(BIN)/python tests/install/extras.py $(EXTRAS)
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

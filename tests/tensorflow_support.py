@@ -1,13 +1,21 @@
-"""TensorFlow checkpoints written by hand, byte by byte, as the format's description says."""
+"""TensorFlow checkpoints and modules of TensorFlow Hub, written by hand, byte by byte, as the format's description says."""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
+import h5py
 import numpy as np
 
+from pyelmo.config import CharConfig, LstmConfig, ModelConfig
+
 DTYPES = {np.float32: 1, np.float64: 2, np.int32: 3, np.int64: 9, np.float16: 19}
+# The sizes are small; clipping, skip connections and 50 characters are those of every module.
+MODULE = ModelConfig(
+    chars=CharConfig(dim=4, filters=((1, 4), (2, 8)), highways=2, max_length=50),
+    lstm=LstmConfig(cells=16, projection=8, layers=2, cell_clip=3.0, projection_clip=3.0, skip=True),
+)
 
 
 def plain_crc32c(data: bytes) -> int:
@@ -85,3 +93,21 @@ def write_arrays(prefix: Path, arrays: dict[str, np.ndarray]) -> None:
         data += array.tobytes()
     Path(f"{prefix}.index").write_bytes(table(items))
     Path(f"{prefix}.data-00000-of-00001").write_bytes(data)
+
+
+def write_module(folder: Path, weights: Path, *, root: str = "", padded: bool = True) -> None:
+    """Write a module of TensorFlow Hub from the weights of an HDF5 file."""
+    arrays = {"aggregation/weights": np.zeros(3, np.float32), "aggregation/scaling": np.float32(1)[()]}
+    with h5py.File(weights) as file:
+        stored: dict[str, np.ndarray] = {}
+        file.visititems(lambda name, item: stored.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    for name, array in stored.items():
+        if name == "char_embed" and padded:
+            array = np.concatenate([np.zeros_like(array[:1]), array])
+        for hdf5, hub in (("W_P_0", "projection/kernel"), ("W_0", "kernel"), ("B", "bias")):
+            name = name.replace(f"LSTMCell/{hdf5}", f"rnn/lstm_cell/{hub}")
+        arrays[f"bilm/{name}"] = array
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"graph")
+    (folder / "tfhub_module.pb").write_bytes(b"\x08\x03")
+    write_arrays(folder / "variables" / "variables", {root + name: np.asarray(array) for name, array in arrays.items()})

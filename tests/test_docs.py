@@ -6,11 +6,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import yaml
+
+import pyelmo
 
 ROOT = Path(__file__).parents[1]
 ROOT_PAGES = sorted(ROOT.glob("*.md"))  # mkdocs checks the links of the others
@@ -108,6 +112,17 @@ def test_every_file_of_the_repository_that_is_named_exists(page):
 
 def test_the_readme_stays_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 150
+
+
+def test_the_citation_names_the_version():
+    assert f"\nversion: {pyelmo.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_ci_tests_every_python_that_the_package_names():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    versions = [version for name in classifiers for version in re.findall(r"Python :: (3\.\d+)$", name)]
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == versions
 
 
 def test_the_architecture_names_only_files_that_exist():

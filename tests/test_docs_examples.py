@@ -17,8 +17,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import task_support
+import torch
+from support import make_embedder
 
 from pyelmo.cli import build_parser, main
 from pyelmo.experiments.plans import read_plan
@@ -28,6 +31,7 @@ TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
 KOREAN = ROOT / "src" / "pyelmo" / "probes" / "lists" / "senses.ko.tsv"
 TRACKED = subprocess.run(["git", "ls-files", "README*.md", "docs"], cwd=ROOT, capture_output=True, text=True)
 BLOCK = re.compile(r"^(?:<!-- not run: (.+?) -->\n)?```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DATA = ("text", "toml", "ini", "json", "yaml")  # languages of outputs and files
 NUMBER = r"\d+(?:\.\d*)?"
 # What is smaller in the test than in the page: the last value of an option counts.
 SMALLER = {
@@ -35,6 +39,7 @@ SMALLER = {
     "pretrain": ["--set", "training.words=2000", "--set", "training.batch=8", "--set", "model.lstm.cells=16"],
     "finetune": ["--set", "training.words=500", "--set", "training.batch=4"],
     "embed": ["--workers", "2", "--threads", "1"],
+    "vectors distill": ["--vocab-size", "20", "--occurrences", "2", "--min-count", "1"],
     "task train": ["--seeds", "2", "--set", "training.epochs=1", "--set", "words.min_count=1"],
 }
 
@@ -101,6 +106,15 @@ def write_litbank() -> None:
         Path(f"0/{file}.ids").write_text("".join(f"{name}.tsv\n" for name in names), "utf-8")
 
 
+def write_old_weights() -> None:
+    """Write a small model as a zip and as SeqVec's files, an alignment, and proteins."""
+    model = make_embedder()
+    model.save("seqvec", format="allennlp")
+    shutil.make_archive("144", "zip", "seqvec")
+    torch.save(np.eye(model.config.dim, dtype=np.float32), "align.pth")
+    Path("proteins.fasta").write_text(">P69905 Hemoglobin\nMVLSPADKTN\n>P01308 Insulin\nMALWMRLL\n", "utf-8")
+
+
 def expand(words: list[str]) -> list[str]:
     """Replace patterns of files as a shell does."""
     return [name for word in words for name in (sorted(glob.glob(word)) if "*.txt" in word else [word])]
@@ -129,16 +143,22 @@ def files(tmp_path, monkeypatch, request):
         Path(f"treebank{name}.conllu").write_text(("1\tAnn\t_\tPROPN" + "\t_" * 6 + "\n\n") * 2, "utf-8")
     Path("glove.txt").write_text("lives 0.1 0.2\nin 0.3 0.1\n", "utf-8")
     Path("novel.txt").write_text("Ann ran. She sat.\n", "utf-8")
+    write_old_weights()
     write_litbank()
     return tmp_path
 
 
+def smaller(name: str, command: list[str]) -> list[str]:
+    if name == "embed" and not command[command.index("-o") + 1].endswith("/"):
+        return []  # one process writes a file
+    return [*SMALLER.get(name, []), *(["--vocab-size", "100"] if "--vocab-size" in command else [])]
+
+
 def run_elmo(command: list[str]) -> None:
-    name = " ".join(command[1:3]) if command[1] == "task" else command[1]
+    name = " ".join(command[1:3]) if command[1] in ("task", "vectors") else command[1]
     if command[1] == "prepare" and Path("corpus").is_dir():
         shutil.rmtree("corpus")  # on another page it is a folder of texts
-    smaller = [*SMALLER.get(name, []), *(["--vocab-size", "100"] if "--vocab-size" in command else [])]
-    arguments = expand(command[1:]) + smaller
+    arguments = expand(command[1:]) + smaller(name, command)
     assert main(arguments) == 0, arguments
 
 
@@ -178,6 +198,11 @@ def test_the_examples_of_a_page_run_one_after_the_other(page, files, capsys):
                 RUN[command[0]](command)
         printed = capsys.readouterr().out
         assert block.output is None or same_output(block.output, printed), printed
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_python_commands_or_data(page):
+    assert {block.language for block in blocks(page) if not block.why_not} <= {"", "python", *DATA}
 
 
 def test_blocks_that_do_not_run_are_few():

@@ -73,11 +73,15 @@ def read_sets(folder: Path, language: str, split: str) -> dict[str, Pairs]:
     return sets
 
 
-def correlation(vectors: Iterable[np.ndarray], scores: list[float]) -> float:
-    """Return Spearman's correlation of cosines and scores, x 100; the sentences of a pair follow each other."""
+def correlation(vectors: Iterable[np.ndarray], scores: list[float], digits: int | None = 2) -> float:
+    """Return Spearman's correlation of cosines and scores, x 100; the sentences of a pair follow each other.
+
+    It is rounded to `digits` after the point, if there are any.
+    """
     units = unit_vectors(np.nan_to_num(np.stack(list(vectors))))
     cosines = (units[::2] * units[1::2]).sum(1, dtype=np.float64)
-    return round(100 * (spearman(cosines, np.array(scores)) or 0.0), 2)
+    percent = 100 * (spearman(cosines, np.array(scores)) or 0.0)
+    return percent if digits is None else round(percent, digits)
 
 
 def form_vectors(model: pyelmo.Embedder, form: SentenceForm, sentences: list[str]) -> list[np.ndarray]:

@@ -138,6 +138,8 @@ class Connection:
 
     async def ask(self, body: Body) -> tuple[str, int]:
         """Return the status, or the kind of an error, and the bytes of the answer."""
+        if self.writer is not None and self.reader.at_eof():  # closed while it was idle
+            self.close()
         try:
             if self.writer is None:
                 self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)

@@ -118,6 +118,8 @@ def test_odd_input_is_no_accident(tiny):
     [
         ({"sentences": "one string"}, r"embed\(\[sentence\]\)"),
         ({"sentences": [["a", 3]]}, "sentence 0, word 1: expected a string, got int 3"),
+        ({"sentences": [["a"], [*"abcdefghijkl", None]]}, "sentence 1, word 12: expected a string, got NoneType None"),
+        ({"sentences": [["a"], [*"abcdefghijkl", ["b"]]]}, "sentence 1, word 12: expected a string, got list"),
         ({"sentences": [["a"], 7]}, "sentence 1: expected a string or a list of words, got int"),
         ({"layers": "bottom"}, "'bottom' is none of"),
         ({"layers": 3}, "the model has layers 0 to 2"),

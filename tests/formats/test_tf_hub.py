@@ -14,45 +14,21 @@ import numpy as np
 import pytest
 import torch
 from support import GOLDEN, TINY, make_embedder, worst
-from tensorflow_support import write_arrays
+from tensorflow_support import MODULE, write_arrays, write_module
 
 import pyelmo
 from pyelmo.cli import main
-from pyelmo.config import CharConfig, LstmConfig, ModelConfig
 from pyelmo.errors import FormatError, InputError, NotFoundError, UnsafeFileError
 from pyelmo.formats import describe
 
 SENTENCES = [["A", "bank", "account"], ["Yes"]]
-# The sizes are small; clipping, skip connections and 50 characters are those of every module.
-CONFIG = ModelConfig(
-    chars=CharConfig(dim=4, filters=((1, 4), (2, 8)), highways=2, max_length=50),
-    lstm=LstmConfig(cells=16, projection=8, layers=2, cell_clip=3.0, projection_clip=3.0, skip=True),
-)
 CHECKPOINT = GOLDEN / "bilm-tf-training" / "bilm_chars_skip"
-
-
-def write_module(folder: Path, weights: Path, *, root: str = "", padded: bool = True) -> None:
-    """Write a module of TensorFlow Hub from the weights of an HDF5 file."""
-    arrays = {"aggregation/weights": np.zeros(3, np.float32), "aggregation/scaling": np.float32(1)[()]}
-    with h5py.File(weights) as file:
-        stored: dict[str, np.ndarray] = {}
-        file.visititems(lambda name, item: stored.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
-    for name, array in stored.items():
-        if name == "char_embed" and padded:
-            array = np.concatenate([np.zeros_like(array[:1]), array])
-        for hdf5, hub in (("W_P_0", "projection/kernel"), ("W_0", "kernel"), ("B", "bias")):
-            name = name.replace(f"LSTMCell/{hdf5}", f"rnn/lstm_cell/{hub}")
-        arrays[f"bilm/{name}"] = array
-    (folder / "variables").mkdir(parents=True)
-    (folder / "saved_model.pb").write_bytes(b"graph")
-    (folder / "tfhub_module.pb").write_bytes(b"\x08\x03")
-    write_arrays(folder / "variables" / "variables", {root + name: np.asarray(array) for name, array in arrays.items()})
 
 
 @pytest.fixture
 def known(tmp_path):
     """A model, and its weights in AllenNLP's format."""
-    model = make_embedder(CONFIG)
+    model = make_embedder(MODULE)
     model.save(tmp_path / "weights.hdf5")
     return model
 
@@ -62,7 +38,7 @@ def test_a_module_gives_the_vectors_of_its_weights(known, tmp_path, root, padded
     write_module(tmp_path / "module", tmp_path / "weights.hdf5", root=root, padded=padded)
     for source in ("module", "module/saved_model.pb"):
         model = pyelmo.load(tmp_path / source)
-        assert model.config == CONFIG
+        assert model.config == MODULE
         assert model.pretrained.format == "tf_hub"
         assert all(map(np.array_equal, model.embed(SENTENCES), known.embed(SENTENCES)))
 

@@ -59,22 +59,24 @@ def test_waiting_jobs_of_one_key_are_one_batch_and_each_gets_its_own_results():
     assert record.batches == [[0], [1, 2, 3, 4, 5], [7]]
 
 
-def test_a_long_job_steps_aside_for_short_ones(monkeypatch):
+def test_a_long_job_shares_with_the_short_ones_that_come_after_it(monkeypatch):
     monkeypatch.setattr(batching, "BATCH_WORDS", 4)
     record = Recorder()
 
     async def crowd():
         thread = ComputeThread("test", 1000)
-        long = asyncio.create_task(thread.run(job("a", list(range(10)), record)))
+        tasks = [asyncio.create_task(thread.run(job("a", list(range(12)), record)))]
         await until(record.taken.is_set)
-        short = asyncio.create_task(thread.run(job("a", [77], record)))
-        await until(lambda: thread.words == 1)
+        tasks += [asyncio.create_task(thread.run(job("a", [n, n + 1, n + 2], record))) for n in (20, 30, 40)]
+        await until(lambda: thread.words == 9)
         record.gate.set()
-        return await short, await long
+        return await asyncio.gather(*tasks)
 
-    short, long = run(crowd())
-    assert (short, long) == ([770], [10 * number for number in range(10)])
-    assert record.batches == [[0, 1, 2, 3], [77, 4, 5, 6], [7, 8, 9]]
+    long, *others = run(crowd())
+    assert long == [10 * number for number in range(12)]
+    assert others == [[10 * n, 10 * n + 10, 10 * n + 20] for n in (20, 30, 40)]
+    # Jobs that fit into a batch are not divided; the long one fills what is left, and has every second batch.
+    assert record.batches == [[0, 1, 2, 3], [20, 21, 22], [30, 31, 32, 4], [40, 41, 42, 5], [6, 7, 8, 9], [10, 11]]
 
 
 def test_a_job_larger_than_a_batch_or_the_queue_runs_when_nothing_waits():
@@ -212,7 +214,7 @@ def test_the_request_of_a_client_that_is_gone_is_cancelled(app: FastAPI):
             raise AssertionError(f"nobody reads {message}")
 
         request = asyncio.create_task(app(scope_of("/embed"), receive, send))
-        await until(lambda: thread.words == 6)
+        await until(lambda: thread.words == 7)
         gone.set()
         await request
         assert thread.words == 0

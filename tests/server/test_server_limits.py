@@ -18,7 +18,7 @@ from pyelmo.server.settings import Limits, ServerSettings
 
 @pytest.fixture(scope="module")
 def small(folder) -> ServerSettings:
-    limits = Limits(body=2000, texts=3, words=10, queue=20, time=30, requests=4)
+    limits = Limits(body=2000, texts=3, words=10, queue=25, time=30, requests=4)
     return ServerSettings(models={"tiny": str(folder / "tiny")}, threads=1, limits=limits)
 
 
@@ -109,7 +109,7 @@ def test_a_full_queue_is_429_at_once_with_retry_after(small, service):
             await until(blocker.taken.is_set)
             body = {"sentences": ["a " * 9]}
             waiting = [asyncio.create_task(client.post("/embed", json=body)) for _ in range(2)]
-            await until(lambda: service._threads["tiny"].words == 20)
+            await until(lambda: service._threads["tiny"].words == 22)
             refused = await client.post("/embed", json=body)
             blocker.release.set()
             await blocked
@@ -130,7 +130,7 @@ def test_too_many_requests_at_once_are_429_before_they_are_read(small, service):
             blocked = asyncio.create_task(service.compute("tiny", blocker))
             await until(blocker.taken.is_set)
             waiting = [asyncio.create_task(client.post("/embed", json={"sentences": ["a"]})) for _ in range(4)]
-            await until(lambda: service._threads["tiny"].words == 8)
+            await until(lambda: service._threads["tiny"].words == 12)
             refused = await client.post("/embed", json={"sentences": ["a"]})
             blocker.release.set()
             await blocked

@@ -31,7 +31,7 @@ from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.language_model import LanguageModel, Sentence
 from pyelmo.embed.layers import SENTENCE, WORDS, LayerChoice, check_pooling, layer_picker
 from pyelmo.embed.sentence import model_form, stream_sentences
-from pyelmo.embed.stream import VectorOptions, stream_vectors, stream_words
+from pyelmo.embed.stream import VectorOptions, check_words, stream_vectors, stream_words
 from pyelmo.errors import InputError
 from pyelmo.formats import resolve as formats
 from pyelmo.formats.pretrained import Pretrained, Weights
@@ -219,7 +219,7 @@ class Embedder(LanguageModel):
                 engine = build_engine(self.pretrained, self.device, self.precision, self.threads)
                 if not isinstance(self.pretrained.model, Weights):  # building may have made the modules, or moved them
                     self._table_versions = parameter_versions(self.pretrained.model)
-                self._table = WordTable(engine, self.lexicon)
+                self._table = WordTable(engine, self.lexicon, language=self.language)
             return self._table
 
     def _softmax(self) -> WordSoftmax:
@@ -270,21 +270,27 @@ class Embedder(LanguageModel):
             >>> pyelmo.load("en").tokenise("They don't lend.")
             ['They', 'do', "n't", 'lend', '.']
         """
+        words = self._read_words(sentence, number)
         if isinstance(sentence, str):
-            words = split_words(sentence, self.language)
-            self._scripts.check(words)
-            return words
-        if isinstance(sentence, (bytes, dict)) or not isinstance(sentence, Iterable):
+            return list(words)
+        check_words(words, number)
+        return normalise_words(words, self.language)
+
+    def _read_words(self, sentence: Sentence, number: int) -> Sequence[str]:
+        """Return the words of a sentence; those of a list as they were written, and not yet checked."""
+        if isinstance(sentence, str):
+            words: Sequence[str] = split_words(sentence, self.language)
+        elif isinstance(sentence, (list, tuple)):
+            words = sentence
+        elif isinstance(sentence, Iterable) and not isinstance(sentence, (bytes, dict)):
+            words = list(sentence)
+        else:
             raise InputError(f"sentence {number}: expected a string or a list of words, got {type(sentence).__name__}")
-        words = list(sentence)
-        if not set(map(type, words)) <= {str}:
-            for position, word in enumerate(words):
-                if not isinstance(word, str):
-                    raise InputError(
-                        f"sentence {number}, word {position}: expected a string, got {type(word).__name__} {word!r}"
-                    )
-        words = normalise_words(words, self.language)
-        self._scripts.check(words)
+        try:
+            self._scripts.check(words)
+        except TypeError:
+            check_words(words, number)
+            raise
         return words
 
     def embed(
@@ -412,10 +418,10 @@ class Embedder(LanguageModel):
                 pick=pick, pooling=None, keep_boundaries=keep_boundaries, dtype="float32", align=align
             )
             return stream_words(split, functools.partial(run, options=plain), options)
-        words = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
         if form is not None:
+            words = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
             return stream_sentences(form, self.word_table(), words, self.config.directions, options)
-        return run(words, options)
+        return run((self._read_words(sentence, number) for number, sentence in enumerate(sentences)), options)
 
     def _split_within(self, sentence: Sentence, number: int) -> tuple[list[str], list[tuple[int, int]]]:
         """Return the tokens of a sentence, and which of them belong to each word between white space."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +40,11 @@ def stream_sentences(
     form: SentenceForm, table: WordTable, sentences: Iterable[list[str]], directions: int, options: VectorOptions
 ) -> Iterator[Any]:
     """Yield the vector of each sentence (D,). No LSTM runs: the token layer has the token vector in each direction."""
-    for window in split_windows(sentences, WINDOW):
-        vectors, end = table.vectors(list(chain.from_iterable(window))), 0
-        for words in window:
-            end += len(words)
-            pooled = np.tile(form.pool(words, vectors[end - len(words) : end]), directions)
+    for words, lengths in split_windows(sentences, WINDOW):
+        vectors, start = table.vectors(words), 0
+        for end in lengths.cumsum().tolist():
+            pooled = np.tile(form.pool(words[start:end], vectors[start:end]), directions)
+            start = end
             yield options.convert(pooled.astype(options.dtype, copy=False))
 
 

@@ -11,7 +11,7 @@ N tokens of all sentences of a window with boundary tokens, T tokens of one sent
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from pyelmo.arrays import Float32Array
 from pyelmo.embed.engines.base import PendingBatch, PickLayers
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import pool, pool_words
+from pyelmo.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,12 @@ class _SubmittedBatch:
 
 
 def stream_vectors(
-    table: WordTable, sentences: Iterable[list[str]], options: VectorOptions, *, batch_size: int | None, window: int
+    table: WordTable,
+    sentences: Iterable[Sequence[str]],
+    options: VectorOptions,
+    *,
+    batch_size: int | None,
+    window: int,
 ) -> Iterator[Any]:
     """Yield the vectors of each sentence; `window` is the number of tokens in a window."""
     engine = table.engine
@@ -62,12 +68,18 @@ def stream_vectors(
     dtype = "float32" if options.pooling or options.align is not None else options.dtype
     submitted: deque[_SubmittedBatch] = deque()
     windows: deque[_Window] = deque()
-    for tokens in split_windows(sentences, max(window, 2 * engine.batch_tokens)):
-        windows.append(_Window([None] * len(tokens), len(tokens)))
-        lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens)) + 2
+    done = 0  # sentences of earlier windows
+    for tokens, lengths in split_windows(sentences, max(window, 2 * engine.batch_tokens), table.boundaries):
+        windows.append(_Window([None] * len(lengths), len(lengths)))
         # All words of a window are looked up in the order of the text: after sorting by length, words that follow each
         # other would be far apart in memory.
-        rows, vectors = table.look_up(tokens)  # (N,)
+        try:
+            rows, vectors = table.look_up(tokens)  # (N,)
+        except TypeError:
+            for number, words in enumerate(np.split(np.array(tokens, object), lengths.cumsum()[:-1]), done):
+                check_words(words[1:-1].tolist(), number)
+            raise
+        done += len(lengths)
         starts = lengths.cumsum() - lengths
         for batch in _batches(lengths, batch_sentences, engine.batch_tokens):
             own = lengths[batch]
@@ -102,18 +114,37 @@ def stream_words(
         yield options.convert(pooled)
 
 
-def split_windows(sentences: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
-    """Yield groups of sentences with about `size` tokens each."""
-    window: list[list[str]] = []
-    tokens = 0
+def split_windows(
+    sentences: Iterable[Sequence[str]], size: int, boundaries: tuple[str, ...] = ()
+) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+    """Yield the tokens of groups of sentences, and the length of each sentence.
+
+    A group has about `size` tokens, counted with boundary tokens. If these are given, each sentence stands between
+    them, and they count in its length.
+    """
+    begin, end = boundaries[:1], boundaries[1:]
+    tokens: list[str] = []
+    lengths: list[int] = []
     for sentence in sentences:
-        window.append(sentence)
-        tokens += len(sentence) + 2
-        if tokens >= size:
-            yield window
-            window, tokens = [], 0
-    if window:
-        yield window
+        before = len(tokens)
+        tokens += begin
+        tokens += sentence
+        tokens += end
+        lengths.append(len(tokens) - before)
+        if len(tokens) + (2 - len(boundaries)) * len(lengths) >= size:
+            yield tokens, np.array(lengths)
+            tokens, lengths = [], []
+    if lengths:
+        yield tokens, np.array(lengths)
+
+
+def check_words(words: Sequence[str], sentence: int) -> None:
+    """Raise an error for the first word of a sentence that is no string."""
+    for position, word in enumerate(words):
+        if not isinstance(word, str):
+            raise InputError(
+                f"sentence {sentence}, word {position}: expected a string, got {type(word).__name__} {word!r}"
+            )
 
 
 def _batches(lengths: npt.NDArray[np.int64], max_sentences: int, max_tokens: int) -> Iterator[npt.NDArray[np.int64]]:

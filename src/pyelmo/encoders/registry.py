@@ -21,6 +21,7 @@ from pyelmo.encoders.base import NamedEncoder
 from pyelmo.errors import InputError, PyelmoError, require_torch
 from pyelmo.files import sha256
 from pyelmo.formats import bundled, resolve
+from pyelmo.formats.native import MODEL_TYPE
 from pyelmo.formats.sources import ARCHIVES
 from pyelmo.parsing import read_json
 from pyelmo.text.lines import existing
@@ -138,7 +139,7 @@ def _kind(source: str) -> tuple[str, str]:
 
 def _is_transformers(path: Path) -> bool:
     try:
-        return "model_type" in read_json(path / "config.json")
+        return bool(read_json(path / "config.json").get("model_type", MODEL_TYPE) != MODEL_TYPE)
     except PyelmoError:
         return False
 

@@ -5,6 +5,9 @@ config.json has the model's config, the spelling of its boundary and unknown tok
 With int8 weights, a matrix is stored as two tensors (see `quantise`): NAME has the int8 values, NAME.scale the scales.
 With int4 weights, likewise (see `quantise4`), if its rows are whole groups: NAME has two weights per byte (uint8). Its
 biases are float32.
+
+A folder that `save_pretrained` of transformers wrote (`pyelmo.integrations.transformers`) is read, too: its config.json
+names `architectures`, its weights have a prefix, and those of a task head are left out.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ from pyelmo.text.vocabulary import Vocabulary
 CONFIG, WEIGHTS, VOCABULARY, CHARACTERS = "config.json", "model.safetensors", "vocab.txt", "characters.json"
 VERSION = 1
 SCALE = ".scale"
+MODEL_TYPE = "elmo"  # what AutoModel of transformers looks at
+PREFIX = "bilm."  # of the weights in a folder of transformers
 
 StoredPrecision = Literal["float32", "int8", "int4"]
 
@@ -65,7 +70,7 @@ def read(folder: Path, vocab: Vocabulary | None = None, *, with_form: bool = Tru
     weights = folder / WEIGHTS
     if not weights.is_file():
         raise NotFoundError(f"{weights}: not found. A pyelmo model is {CONFIG} and {WEIGHTS} in one folder.")
-    stored = _WeightFile(weights)
+    stored = _WeightFile(weights, PREFIX if header.get("architectures") else "")
     check_shapes(config, stored.shapes, weights)
     vocab = find_vocabulary(folder, vocab, config, _special_tokens(folder, header.get("marks")))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
@@ -85,10 +90,13 @@ def _special_tokens(folder: Path, marks: Any) -> dict[str, str]:
 class _WeightFile(Mapping[str, StoredWeight]):
     """The weights of a safetensors file: names, dtypes and shapes are checked at once, values are read on access."""
 
-    def __init__(self, path: Path) -> None:
-        self.file = TensorFile(path)
+    def __init__(self, path: Path, prefix: str = "") -> None:
+        """Weights without the prefix are left out."""
+        self.file, self.prefix = TensorFile(path), prefix
+        named = {name: entry for name, entry in self.file.tensors.items() if name.startswith(prefix)}
+        self.tensors = {name.removeprefix(prefix): entry for name, entry in named.items()}
         self.shapes: dict[str, tuple[int, ...]] = {}
-        for name, entry in self.file.tensors.items():
+        for name, entry in self.tensors.items():
             if not name.endswith(SCALE):
                 self.shapes[name] = self._weight_shape(name, entry.dtype, entry.shape)
             elif not self._is_quantised(name.removesuffix(SCALE)):
@@ -96,11 +104,10 @@ class _WeightFile(Mapping[str, StoredWeight]):
 
     @property
     def quantised(self) -> bool:
-        tensors = self.file.tensors.items()
-        return any(name.startswith("lstm.") and entry.dtype == "int8" for name, entry in tensors)
+        return any(name.startswith("lstm.") and entry.dtype == "int8" for name, entry in self.tensors.items())
 
     def _is_quantised(self, name: str) -> bool:
-        return name in self.file.tensors and self.file.tensors[name].dtype in ("int8", "uint8")
+        return name in self.tensors and self.tensors[name].dtype in ("int8", "uint8")
 
     def _weight_shape(self, name: str, dtype: str, stored: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a weight after checking its dtype and the shape of its scales."""
@@ -119,7 +126,7 @@ class _WeightFile(Mapping[str, StoredWeight]):
             expected = "float32", shape[: -_row_axes(name)]
         if not packable:
             raise FormatError(f"{path}: {name!r} is {dtype}, which a weight of shape {shape} cannot be")
-        scale = self.file.tensors.get(name + SCALE)
+        scale = self.tensors.get(name + SCALE)
         if scale is None:
             kind = "int4" if four_bits else "int8"
             raise FormatError(f"{path}: {name!r} is {kind}, but {name + SCALE!r} is missing")
@@ -130,10 +137,10 @@ class _WeightFile(Mapping[str, StoredWeight]):
         return shape
 
     def __getitem__(self, name: str) -> StoredWeight:
-        array = self.file.read(name)
+        array = self.file.read(self.prefix + name)
         if array.dtype.kind == "f":
             return array.astype(np.float32, copy=False)
-        scales = self.file.read(name + SCALE)
+        scales = self.file.read(self.prefix + name + SCALE)
         if array.dtype == np.uint8:
             return quantise4.Packed(array, scales)
         if (array == -128).any():  # beyond the range of `quantise`; AVX2 would negate it to itself
@@ -182,15 +189,20 @@ def _alphabet(folder: Path, config: ModelConfig) -> Alphabet | None:
         return None
     alphabet: Alphabet
     if config.chars.alphabet == "dictionary":
-        symbols = read_json(folder / CHARACTERS).get("symbols")
-        if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
-            raise FormatError(f"{folder / CHARACTERS}: expected a list of strings under 'symbols'")
-        alphabet = Dictionary(tuple(symbols), config.chars.max_length)
+        alphabet = read_dictionary(folder / CHARACTERS, config.chars.max_length)
     else:
         alphabet = (Jamo if config.chars.alphabet == "jamo" else Bytes)(config.chars.max_length)
     if alphabet.size != config.chars.symbols:
         raise FormatError(f"{folder}: the config has {config.chars.symbols} symbols, the alphabet {alphabet.size}")
     return alphabet
+
+
+def read_dictionary(path: Path, max_length: int) -> Dictionary:
+    """Read the symbols of an alphabet (characters.json)."""
+    symbols = read_json(path).get("symbols")
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+        raise FormatError(f"{path}: expected a list of strings under 'symbols'")
+    return Dictionary(tuple(symbols), max_length)
 
 
 def write(
@@ -205,7 +217,8 @@ def write(
 
     `rounded` has weights to write in place of the model's, packed if they are rounded to int4 already.
     """
-    header: dict[str, Any] = {"format": "pyelmo", "version": VERSION, "model": to_dict(model.config)}
+    header: dict[str, Any] = {"format": "pyelmo", "model_type": MODEL_TYPE, "version": VERSION}
+    header["model"] = to_dict(model.config)
     if model.language is not None:
         header["language"] = model.language
     arrays: dict[str, np.ndarray] = {}

@@ -48,7 +48,7 @@ async def score(body: schemas.ScoreRequest, request: Request) -> Response:
     def encode(scores: list[SentenceScore]) -> bytes:
         return to_json({"model": name, "sentences": list(map(_score_facts, scores))})
 
-    key, costs = ("score", body.direction), [1 + len(sentence) for sentence in words]
+    key, costs = ("score", body.direction), [2 + len(sentence) for sentence in words]
     content = await service.batch(name, key, function, words, costs, encode)
     return Response(content, media_type="application/json")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
@@ -16,6 +17,7 @@ from pyelmo.server.service import Service
 from pyelmo.server.settings import ServerSettings
 from pyelmo.version import __version__
 
+NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}  # of newer versions of FastAPI
 PAGE = Path(__file__).parent / "page"
 
 
@@ -34,7 +36,7 @@ def create_app(settings: ServerSettings, service: Service | None = None) -> Fast
     """
     service = service or Service(settings)
     app = FastAPI(
-        title="pyelmo", version=__version__, docs_url=None, redoc_url=None, responses=RESPONSES,
+        title="pyelmo", version=__version__, docs_url=None, redoc_url=None, responses=RESPONSES, telemetry=NO_TELEMETRY,
         description="Contextual word vectors, predictions and scores of bidirectional language models.",
     )  # fmt: skip
     app.state.pyelmo = service

@@ -2,8 +2,8 @@
 
     async handlers --> queue (bounded in words) --> compute thread: batches of jobs with the same key --> futures
 
-A long job is computed in several batches, and goes back to the end of the queue between them, so that it does not hold
-up short ones. A job whose future was cancelled, because its client is gone or its time is over, is dropped.
+A job with more words than a batch is computed in parts, and others have their turn between them, so that it does not
+hold up short ones. A job whose future was cancelled, because its client is gone or its time is over, is dropped.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ BATCH_WORDS = 1024  # of a batch: about 64 sentences, with which the LSTMs run a
 # After a batch of several jobs, their clients send the next ones in a moment. Waiting for them up to this share of the
 # batch's time, and this many seconds, makes one large batch instead of a small and a large one.
 LINGER_SHARE, LINGER_SECONDS = 0.1, 0.01
+FADE = 0.9  # what a batch counts less than the next one in the speed by which the waiting time is estimated
 
 Batch = Callable[[list[Any]], Iterable[Any]]  # items of all jobs of a batch -> a result for each
 
@@ -57,10 +58,15 @@ class Job:
         return sum(self.costs[len(self.results) :])
 
     def fit(self, room: int) -> int:
-        """Return how many of the next items have at most `room` words together."""
-        start = len(self.results)
-        sums = itertools.accumulate(self.costs[start:])
-        return sum(1 for _ in itertools.takewhile(lambda words: words <= room, sums))
+        """Return how many of the next items to compute in a batch with room for so many words.
+
+        Only a job with more words than a batch is divided. An item with more words than a batch runs alone.
+        """
+        costs = self.costs[len(self.results) :]
+        if self.words <= BATCH_WORDS:
+            return len(costs) if self.words <= room else 0
+        count = sum(1 for _ in itertools.takewhile(lambda words: words <= room, itertools.accumulate(costs)))
+        return max(1, count) if room == BATCH_WORDS else count
 
     def answer(self, value: Any = None, error: BaseException | None = None) -> None:
         """Give the future its result, from any thread."""
@@ -78,39 +84,54 @@ class Job:
 
 
 class ComputeThread:
-    """The thread of one model, and the queue of the jobs that wait for it. `observe(words, jobs)` hears of batches."""
+    """The thread of one model, and the queue of the jobs that wait for it.
 
-    def __init__(self, name: str, limit: int, observe: Callable[[int, int], None] = lambda words, jobs: None) -> None:
-        self.name, self.limit, self._observe = name, limit, observe
+    The queue is full at `limit` words, or when computing what waits would take `seconds`. `observe` is called with the
+    words and the number of jobs of each batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limit: int,
+        seconds: float = 30.0,
+        observe: Callable[[int, int], None] = lambda words, jobs: None,
+    ) -> None:
+        self.name, self.limit, self.seconds, self._observe = name, limit, seconds, observe
         self.words = 0  # of the waiting jobs
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._speed = 1000.0  # words per second, of the last batches
+        self._recent_words, self._recent_seconds = 1000.0, 1.0  # of the last batches, older ones counting less
         self._last_jobs, self._last_seconds = 1, 0.0
 
     async def run(self, job: Job) -> Any:
         """Compute a job and return its answer, or raise a QueueFullError at once."""
-        self._submit(job)
+        self.submit(job)
+        return await self.answer(job)
+
+    async def answer(self, job: Job) -> Any:
+        """Return the answer of a job that was submitted; the job is dropped if this is cancelled."""
         try:
             return await job.future
         finally:
             if job.future.cancelled():
                 self._withdraw(job)
 
-    def _submit(self, job: Job) -> None:
-        """Put a job into the queue. An empty queue takes a job of any size."""
+    def submit(self, job: Job) -> None:
+        """Put a job into the queue, or raise a QueueFullError. An empty queue takes a job of any size."""
         with self._changed:
-            if self._waiting and self.words + job.words > self.limit:
-                raise QueueFullError(self.name, max(1.0, self.words / self._speed))
-            self._append(job)
+            speed = self._recent_words / self._recent_seconds
+            if self._waiting and self.words + job.words > min(self.limit, self.seconds * speed):
+                raise QueueFullError(self.name, max(1.0, self.words / speed))
+            self._insert(job, len(self._waiting))
             if self._thread is None:  # started here, because threads do not survive a fork
                 self._thread = threading.Thread(target=self._run, name=f"compute-{self.name}", daemon=True)
                 self._thread.start()
             self._changed.notify()
 
-    def _append(self, job: Job) -> None:
-        self._waiting.append(job)
+    def _insert(self, job: Job, position: int) -> None:
+        self._waiting.insert(position, job)
         self.words += job.words
 
     def _withdraw(self, job: Job) -> None:
@@ -129,11 +150,13 @@ class ComputeThread:
             unfinished = self._compute(batch)
             seconds = time.perf_counter() - begin
             self._last_jobs, self._last_seconds = len(batch), seconds
-            self._speed += 0.2 * (words / max(seconds, 1e-6) - self._speed)
+            self._recent_words = FADE * self._recent_words + words
+            self._recent_seconds = FADE * self._recent_seconds + seconds
             self._observe(words, len(batch))
             with self._changed:
                 for job in unfinished:
-                    self._append(job)
+                    sums = itertools.accumulate(other.words for other in self._waiting)
+                    self._insert(job, sum(1 for _ in itertools.takewhile(lambda total: total < BATCH_WORDS, sums)) + 1)
 
     def _take(self) -> list[tuple[Job, int]]:
         """Wait for jobs; return those of the next batch, and how many of their items it computes."""
@@ -147,8 +170,6 @@ class ComputeThread:
                 if batch and (job.key is None or job.key != batch[0][0].key):
                     continue
                 count = job.fit(room)
-                if not batch:
-                    count = max(1, count)  # an item with more words than a batch runs alone
                 if not count:
                     break
                 self._waiting.remove(job)

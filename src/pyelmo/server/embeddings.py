@@ -75,7 +75,8 @@ async def embed(body: EmbedRequest, request: Request) -> Response:
 
 
 def _costs(words: Sequence[list[str]], cheap: int) -> list[int]:
-    return [1 + len(sentence) // cheap for sentence in words]
+    """Return what sentences cost, in words; the LSTMs also read two boundary tokens."""
+    return [2 + len(sentence) if cheap == 1 else 1 + len(sentence) // cheap for sentence in words]
 
 
 def _with_boundaries(embedder: Embedder, sentence: list[str]) -> list[str]:

@@ -60,6 +60,7 @@ def _without_paths(request: Request, message: str) -> str:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    error.__traceback__ = None  # its frames hold the body, which may be large, until the next garbage collection
     errors = error.errors()
     names = [part for part in errors[0]["loc"][1:] if isinstance(part, int) or str(part).isidentifier()]
     place = ".".join(map(str, names[:2]))

@@ -7,6 +7,7 @@ replaces one that exits. SIGTERM and Ctrl-C drain: no new connection is accepted
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BACKLOG = 2048  # connections that wait to be accepted
 KEEP_ALIVE = 75  # seconds that an idle connection stays open
+GARBAGE_AFTER = 2000  # objects: those of a few requests
 RESPAWN_SECONDS = 1.0  # a worker that exits sooner than this is not replaced at once
 
 
@@ -59,6 +61,7 @@ def run(settings: ServerSettings, on_listen: Callable[[str], None] = lambda addr
         def make_server() -> Server:
             return uvicorn.Server(_config(app, settings))
 
+        _tune_garbage_collector()
         listener.listen(BACKLOG)
         host, port = listener.getsockname()[:2]
         on_listen(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
@@ -76,6 +79,13 @@ def _config(app: FastAPI, settings: ServerSettings) -> Any:
         lifespan="off", backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(2 * settings.limits.time) + 1,
     )  # fmt: skip
+
+
+def _tune_garbage_collector() -> None:
+    """Leave out what was loaded, which is never garbage, and collect the garbage of requests often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_AFTER, 10, 10)
 
 
 class _Loading:

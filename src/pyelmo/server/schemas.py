@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -25,11 +25,15 @@ def _refuse_ids(value: Any) -> Any:
     return value
 
 
+T = TypeVar("T")
+Many = Annotated[
+    list[T], Field(fail_fast=True)
+]  # a list whose first error is enough: a million of them would take seconds
 Text = Annotated[str, AfterValidator(_check_unicode)]
-Sentence = Annotated[Text | list[Text], Field(description="A string, which is split into words, or a list of words.")]
+Sentence = Annotated[Text | Many[Text], Field(description="A string, which is split into words, or a list of words.")]
 Direction = Literal["forward", "backward", "both"]
 MixedLayers = Annotated[
-    Literal["top", "average"] | int | list[float] | None,
+    Literal["top", "average"] | int | Many[float] | None,
     Field(description='"top", "average", the number of a layer from 0, or the weights of a mix.'),
 ]
 ModelName = Annotated[Text | None, Field(description="A name that `GET /v1/models` lists (default: the first).")]
@@ -48,7 +52,7 @@ class EmbeddingsRequest(BaseModel):
     model_config = ConfigDict(strict=True)
     model: ModelName = None
     input: Annotated[
-        Text | list[Sentence],
+        Text | Many[Sentence],
         BeforeValidator(_refuse_ids),
         Field(description="A text, a list of texts, or a list of lists of words."),
     ]
@@ -59,9 +63,9 @@ class EmbeddingsRequest(BaseModel):
 
 class EmbedRequest(Request):
     model: ModelName = None
-    sentences: list[Sentence]
+    sentences: Many[Sentence]
     layers: Annotated[
-        Literal["all", "top", "average"] | int | list[float],
+        Literal["all", "top", "average"] | int | Many[float],
         Field(description='"all", "top", "average", the number of a layer from 0, or the weights of a mix.'),
     ] = "all"
     pooling: Annotated[
@@ -83,7 +87,7 @@ class PredictRequest(Request):
 
 class ScoreRequest(Request):
     model: ModelName = None
-    sentences: list[Sentence]
+    sentences: Many[Sentence]
     direction: Direction = "both"
 
 
@@ -103,7 +107,7 @@ class NeighboursRequest(Request):
 
 class TaskRequest(Request):
     texts: Annotated[
-        list[Text | list[Text | list[Text]]],
+        Many[Text | Many[Text | Many[Text]]],
         Field(description="Sentences as strings or lists of words; for tasks about two texts, pairs of them."),
     ]
 

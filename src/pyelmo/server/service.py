@@ -25,7 +25,9 @@ ENDPOINTS = (
     "/v1/embeddings", "/v1/models", "/embed", "/predict", "/score", "/similarity", "/neighbours", "/task/{name}",
     "/health", "/ready", "/metrics", "/docs", "/openapi.json",
 )  # fmt: skip
-TOKENISE_INLINE = 4096  # characters; longer texts are split on another thread
+# Characters that are split into words on the event loop, in a millisecond; more of them, and all morphemes, which take
+# much longer, are split on another thread.
+INLINE = 32768
 WORD_CHARACTERS = 32  # a request may have this many characters for each word that it may have
 
 
@@ -88,7 +90,8 @@ class Service:
             self.metrics.observe_batch(name, words, jobs)
             self.metrics.set(thread.words, "queue", name)
 
-        thread = ComputeThread(name, self.settings.limits.queue, observe)
+        limits = self.settings.limits
+        thread = ComputeThread(name, limits.queue, limits.time / 4, observe)
         return thread
 
     @property
@@ -135,12 +138,15 @@ class Service:
             return finish([])
         future = asyncio.get_running_loop().create_future()
         job = Job(key, function, items, costs, finish, future)
+        thread = self._threads[model]
         try:
-            async with asyncio.timeout(self.settings.limits.time):
-                return await self._threads[model].run(job)
+            thread.submit(job)
         except QueueFullError:
             self.metrics.add(1, "refused", model)
             raise
+        self.metrics.set(thread.words, "queue", model)
+        async with asyncio.timeout(self.settings.limits.time):
+            return await thread.answer(job)
 
     def check_sizes(self, texts: Sequence[str | Sequence[str]], cheap: int = 1) -> int:
         """Return the number of characters of texts, after comparing them with the limits."""
@@ -173,7 +179,8 @@ class Service:
                 ]
             return [embedder.tokenise(sentence, number) for number, sentence in enumerate(sentences)]
 
-        words = split() if characters <= TOKENISE_INLINE else await asyncio.to_thread(split)
+        quick = characters <= INLINE and embedder.language != "ko-morph"
+        words = split() if quick else await asyncio.to_thread(split)
         count, most = sum(map(len, words)), cheap * self.settings.limits.words
         if count > most:
             raise InputError(f"{count} words; a request may have at most {most}. Send several requests")

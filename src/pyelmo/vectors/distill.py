@@ -48,7 +48,7 @@ def distill(
     folder: str | Path,
     settings: DistillSettings | None = None,
     *,
-    layers: LayerChoice = "average",
+    layers: LayerChoice = 1,
     progress: bool = False,
 ) -> StaticVectors:
     """Return the mean contextual vectors of the most frequent words of a prepared corpus.
@@ -59,7 +59,8 @@ def distill(
         embedder: The model.
         folder: A corpus that `elmo prepare` wrote, with the model's language.
         settings: The number of words and of their occurrences.
-        layers: "top", "average", the number of a layer, or the weights of a mix.
+        layers: "top", "average", the number of a layer (1, the first LSTM, is best at word similarity and analogies),
+            or the weights of a mix.
         progress: Show a progress bar.
 
     Returns:

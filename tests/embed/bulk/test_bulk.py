@@ -393,10 +393,10 @@ def test_a_word_table_goes_to_another_process(tmp_path, kind):
     table.save(tmp_path / "words")
     other.load(tmp_path / "words")
     assert (len(other), engine.encoded) == (3, 0)
-    rows, values = other.look_up([['q"\n', "new", "강"]])
-    assert engine.encoded == 3  # the two boundary tokens and a new word
+    rows, values = other.look_up(['q"\n', "new", "강"])
+    assert engine.encoded == 1  # the new word
     fresh = WordTable(Letters(kind), lexicon, 8)
-    want, encoded = fresh.look_up([['q"\n', "new", "강"]])
+    want, encoded = fresh.look_up(['q"\n', "new", "강"])
     np.testing.assert_array_equal(np.asarray(values)[rows], np.asarray(encoded)[want])
     WordTable(Letters(kind), lexicon, 8).save(tmp_path / "none")
     other.load(tmp_path / "none")

@@ -14,6 +14,7 @@ from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.engines.torch import TorchEngine
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import LayerChoice, layer_picker
+from pyelmo.embed.stream import split_windows
 from pyelmo.errors import InputError
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
@@ -38,8 +39,8 @@ def run(
 ) -> list[np.ndarray]:
     """Return vectors with those of the boundary tokens, for sentences given longest first."""
     table = WordTable(engine, lexicon)
-    lengths = np.array([len(sentence) + 2 for sentence in sentences])
-    rows, vectors = table.look_up(sentences)
+    [(tokens, lengths)] = split_windows(sentences, 10**6, table.boundaries)
+    rows, vectors = table.look_up(tokens)
     pending = engine.submit(vectors, rows, lengths, layer_picker(layers, engine.bilm.config), dtype)
     values = pending.result()
     assert values.dtype == dtype
@@ -129,8 +130,8 @@ def test_results_stay_as_they_were_when_many_batches_follow(device):
     embedder, sentences = make_embedder(WIDE), text(60)
     engine = TorchEngine(embedder.bilm, device)
     table, pick = WordTable(engine, embedder.lexicon), layer_picker("all", embedder.config)
-    lengths = np.array([len(sentence) + 2 for sentence in sentences])
-    rows, vectors = table.look_up(sentences)
+    [(tokens, lengths)] = split_windows(sentences, 10**6, table.boundaries)
+    rows, vectors = table.look_up(tokens)
     pending_batches = [engine.submit(vectors, rows, lengths, pick, "float32") for _ in range(4 * engine.max_pending)]
     for pending in pending_batches:
         assert np.array_equal(pending.result(), pending_batches[0].result())

@@ -20,6 +20,7 @@ from pyelmo.embed.engines import softmax
 from pyelmo.embed.engines.cpu import CpuEngine
 from pyelmo.embed.engines.torch import TorchEngine, TorchSoftmax
 from pyelmo.embed.engines.word_table import WordTable
+from pyelmo.embed.stream import split_windows
 from pyelmo.errors import FormatError, InputError
 from pyelmo.formats.native import quantised
 from pyelmo.formats.pretrained import Pretrained
@@ -57,8 +58,8 @@ def embed_with(engine, model, sentences=SENTENCES):
     """All layers of each sentence, in one batch of one engine."""
     order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
     table = WordTable(engine, model.lexicon)
-    lengths = np.array([len(sentences[row]) + 2 for row in order])
-    rows, vectors = table.look_up([sentences[row] for row in order])
+    [(tokens, lengths)] = split_windows([sentences[row] for row in order], 10**6, table.boundaries)
+    rows, vectors = table.look_up(tokens)
     values = engine.submit(vectors, rows, lengths, lambda layers: layers, "float32").result()
     parts = np.split(values, np.cumsum(lengths)[:-1], axis=-2)
     return [parts[order.index(row)] for row in range(len(sentences))]

@@ -166,7 +166,7 @@ def _add_distill(parser: argparse.ArgumentParser) -> None:
     _add_corpus(parser)
     _add_output(parser)
     options.add_layers(
-        parser, default="average", choices="top, average, the index of a layer from 0, or the weights of a mix"
+        parser, default="1", choices="top, average, the index of a layer from 0, or the weights of a mix"
     )
     numbers: tuple[tuple[str, int, str], ...] = (
         ("--occurrences", 20, "number of occurrences of a word, drawn at random, whose vectors are averaged"),
@@ -343,7 +343,7 @@ ACTIONS = {
     ),
     "distill": Action(
         "Write the mean contextual vector of each frequent word of a corpus as static vectors.",
-        "elmo vectors distill en corpus -o static.bin --layers 1 --vocab-size 50 --occurrences 3",
+        "elmo vectors distill en corpus -o static.bin --vocab-size 50 --occurrences 3",
         _add_distill,
         _distill,
     ),

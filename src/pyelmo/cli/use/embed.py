@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_reading(parser)
     parser.add_argument(
         "--keep", metavar="NAME,NAME,...", default="",
-        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl; in hdf5, a column "
-        "id names the arrays (default: none, of FASTA files the id)",
+        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl; in hdf5, a column"
+        " id names the arrays (default: none, of FASTA files the id)",
     )  # fmt: skip
     parser.add_argument(
         "--documents", action="store_true",

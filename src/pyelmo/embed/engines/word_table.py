@@ -1,13 +1,13 @@
-"""A bounded cache of word vectors, so that each distinct word is encoded once.
+"""A bounded cache of word vectors, so that each distinct word is normalised and encoded once.
 
-P size of one direction, N tokens of all sentences with boundary tokens.
+P size of one direction, N words.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyelmo.files import atomic_path
 from pyelmo.formats.tensor_file import read_tensors, write_tensors
 from pyelmo.parallel import fork_safe_lock
 from pyelmo.text.lexicon import Lexicon
+from pyelmo.text.normalisation import normalise_words
 from pyelmo.text.vocabulary import WordNumbers
 
 # The vectors take at most TABLE_BYTES (32,768 words of 512 floats). There are at most TABLE_WORDS words, because their
@@ -33,11 +34,17 @@ def table_words(size: int) -> int:
 
 
 class WordTable:
-    """The vectors of the words seen so far. A full table is emptied, which changes no result. Threads may share it."""
+    """The vectors of the words seen so far. A full table is emptied, which changes no result. Threads may share it.
 
-    def __init__(self, engine: Engine, lexicon: Lexicon, capacity: int | None = None) -> None:
+    Words may come as they were written: their normal forms in `language` are encoded.
+    """
+
+    def __init__(
+        self, engine: Engine, lexicon: Lexicon, capacity: int | None = None, *, language: str = "general"
+    ) -> None:
         self.engine = engine
         self.capacity = capacity or engine.table_words
+        self.language = language
         self._lexicon = lexicon
         self._numbers = WordNumbers()
         self._vectors: Any = None  # (capacity or more, P)
@@ -53,35 +60,41 @@ class WordTable:
 
     def add(self, words: Sequence[str]) -> None:
         """Encode words ahead of time, except those that the table holds."""
-        with self._lock:
-            self._look_up(words)
+        self.look_up(words)
 
-    def look_up(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Any]:
-        """Return the rows (N,) of all tokens, with boundary tokens around each sentence, and the vectors (.., P).
+    @property
+    def boundaries(self) -> tuple[str, str]:
+        """The tokens before and after a sentence."""
+        return self._lexicon.begin, self._lexicon.end
+
+    def look_up(self, words: Sequence[str]) -> tuple[Int32Array, Any]:
+        """Return the rows (N,) of words, and the vectors (.., P).
 
         The returned vectors never change, whatever is added or cleared later.
         """
-        begin, end = (self._lexicon.begin,), (self._lexicon.end,)
         with self._lock:
-            return self._look_up([word for sentence in sentences for word in chain(begin, sentence, end)])
+            return self._look_up(words)
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
         """Return the vectors of words (N, P), as a copy on the CPU."""
-        with self._lock:
-            rows, table = self._look_up(words)
+        rows, table = self.look_up(words)
         if table is None:
             return np.empty((0, self.engine.size), np.float32)
         return self.engine.download(table[rows])
 
     def _look_up(self, words: Sequence[str]) -> tuple[Int32Array, Any]:
         known = len(self)
-        rows = self._rows(words)
-        if known and len(self) > self.capacity:
-            self._clear()
-            known = 0
+        try:
             rows = self._rows(words)
-        if len(self) > known:
-            self._encode_after(known)
+            if known and len(self) > self.capacity:
+                self._clear()
+                known = 0
+                rows = self._rows(words)
+            if len(self) > known:
+                self._encode_after(known)
+        except BaseException:
+            self._clear()  # new words have rows, but no vectors
+            raise
         return rows, self._vectors
 
     def _rows(self, words: Sequence[str]) -> Int32Array:
@@ -91,13 +104,10 @@ class WordTable:
     def _encode_after(self, known: int) -> None:
         """Encode all words after the first `known`."""
         words = list(islice(reversed(self._numbers), len(self) - known))[::-1]
-        try:
-            if self._vectors is None:
-                self._vectors = self.engine.new_table(max(self.capacity, len(self)))
-            self._vectors[known : len(self)] = self.engine.encode(self._lexicon.encode(words))
-        except BaseException:
-            self._clear()  # these words have rows, but no vectors
-            raise
+        normal = normalise_words(words, self.language)
+        if self._vectors is None:
+            self._vectors = self.engine.new_table(max(self.capacity, len(self)))
+        self._vectors[known : len(self)] = self.engine.encode(self._lexicon.encode(normal))
 
     def _clear(self) -> None:
         self._numbers.clear()

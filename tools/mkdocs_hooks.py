@@ -91,7 +91,7 @@ def command_reference() -> Iterator[str]:
     """Yield the Markdown of the help texts of all commands."""
     from pyelmo.cli import build_parser
 
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "84"
     yield "# Commands\n\nWhat `elmo --help` and `elmo COMMAND --help` print."
     yield from help_of(build_parser(), level=2)
 
