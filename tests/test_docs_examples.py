@@ -37,7 +37,7 @@ NUMBER = r"\d+(?:\.\d*)?"
 SMALLER = {
     "prepare": ["--valid", "held-out.txt"],
     "pretrain": ["--set", "training.words=2000", "--set", "training.batch=8", "--set", "model.lstm.cells=16"],
-    "finetune": ["--set", "training.words=500", "--set", "training.batch=4"],
+    "finetune": ["--set", "training.words=160", "--set", "training.batch=4"],
     "embed": ["--workers", "2", "--threads", "1"],
     "vectors distill": ["--vocab-size", "20", "--occurrences", "2", "--min-count", "1"],
     "task train": ["--seeds", "2", "--set", "training.epochs=1", "--set", "words.min_count=1"],
