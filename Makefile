@@ -34,6 +34,8 @@ wheel: .venv/installed
 extras: .venv/installed
 	$(BIN)/python tests/install/extras.py $(EXTRAS)
 
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1  # about the successor of mkdocs
+
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict
 

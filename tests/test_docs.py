@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from playwright.sync_api import sync_playwright
 
 import pyelmo
 
@@ -20,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 ROOT_PAGES = sorted(ROOT.glob("*.md"))  # mkdocs checks the links of the others
 TRACKED = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True).stdout.split()
 PAGES = ROOT_PAGES + [ROOT / name for name in TRACKED if name.endswith(".md")]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TEN_MINUTES = 2000  # words
 RECORDS = ("CHANGELOG.md", "log.md")  # to look things up by date, not to read through
 
@@ -67,10 +73,14 @@ class Addresses(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("site")
+
+
+@pytest.fixture(scope="module")
+def site(folder):
     """The pages of the built site by path."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     build = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     )
@@ -96,6 +106,38 @@ def test_the_site_builds_without_a_warning_and_without_a_broken_link(site):
 def test_the_site_loads_nothing_from_elsewhere(site):
     loaded = {address for addresses in site.values() for address in addresses.loaded}
     assert not [address for address in loaded if urlsplit(address).netloc]
+
+
+@pytest.fixture(scope="module")
+def address(site, folder):
+    """The address of a server of the site."""
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt-get install chromium)")
+def test_search_in_a_browser_finds_words_of_both_languages(address):
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        requested: list[str] = []
+        page.on("request", lambda request: requested.append(request.url))
+        for start, word in (("index.html", "perplexity"), ("ko/index.html", "동음이의어")):
+            page.goto(f"{address}/{start}")
+            page.fill("input.md-search__input", word)
+            page.wait_for_selector(".md-search-result__article mark", timeout=30_000)
+            assert word in page.inner_text(".md-search-result__list").lower()
+        browser.close()
+    assert all(url.startswith((address, "blob:", "data:")) for url in requested)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)

@@ -131,6 +131,7 @@ def files(tmp_path, monkeypatch, request):
         Path(name).write_text("\n".join(TEXT[:60]) + "\n", "utf-8")
     korean = [line.split("\t")[2].replace("*", "") for line in KOREAN.read_text("utf-8").splitlines()]
     Path("ko.txt").write_text("\n".join(korean) + "\n", "utf-8")
+    Path("en-wikipedia.train.txt").write_text("She wrote a play .\nHe made a play at first base .\n", "utf-8")
     for name in ("sentences.txt", "held-out.txt"):
         Path(name).write_text("\n".join(TEXT[:5]) + "\n", "utf-8")
     for number, name in enumerate(("train", "dev", "test")):

@@ -7,8 +7,8 @@ changelog and the notebooks of the tutorials, so that no text is kept twice.
 from __future__ import annotations
 
 import argparse
+import ast
 import html
-import importlib
 import os
 import re
 import sys
@@ -56,7 +56,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.locale != page.file.locale_alternate_of:  # an English page among the Korean ones
         page.meta["search"] = {"exclude": True}  # it is found once
     if path in ("index.md", "index.ko.md"):
-        page.meta["hide"] = ["navigation", "toc"]
+        page.meta["hide"] = ["navigation"]
     if path == "reference/api.md":
         return link_names(markdown)
     if notebook := re.fullmatch(r"tutorials/([1-9]\S*?)(?:\.(ko))?\.md", path):
@@ -105,9 +105,19 @@ def help_of(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
 
 
 def api_page(module: str) -> str:
-    names = importlib.import_module(module).__all__
-    described = [name for name in names if f"{module}.{name}" not in MODULES]
+    described = [name for name in public_names(module) if f"{module}.{name}" not in MODULES]
     return "\n\n".join([f"# {module}", *(f"::: {module}.{name}" for name in sorted(described, key=str.lower))])
+
+
+def public_names(module: str) -> list[str]:
+    """Return `__all__` of a module without importing it, which may need torch."""
+    path = ROOT / "src" / module.replace(".", "/")
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.parse(source.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    raise ValueError(f"{source}: no __all__")
 
 
 def link_names(markdown: str) -> str:

@@ -205,8 +205,41 @@ def test_wrong_inputs_of_the_model_are_one_clear_error(folder):
     model = ElmoModel.from_pretrained(folder)
     with pytest.raises(InputError, match=r"expected \(sentences, words, 16\).* got \(1, 3\)"):
         model(torch.zeros(1, 3, dtype=torch.long))
+    wrong = torch.full((1, 2, 16), 262)
+    for grad in (True, False):
+        with (
+            torch.set_grad_enabled(grad),
+            pytest.raises(InputError, match="not below 262. Are they from the tokenizer"),
+        ):
+            model(wrong)
     with pytest.raises(InputError, match="padding must come after the words"):
         model(torch.zeros(1, 2, 16, dtype=torch.long), attention_mask=torch.tensor([[0, 1]]))
+
+
+def test_ids_may_have_any_type_of_integers(saved):
+    folder = saved[1]
+    tokenizer, model = ElmoTokenizer.from_pretrained(folder), ElmoModel.from_pretrained(folder)
+    ids = tokenizer(SENTENCES[0], return_tensors="pt").input_ids
+    with torch.no_grad():
+        assert torch.equal(model.layers(ids.int()), model.layers(ids))
+
+
+def test_settings_of_a_tokenizer_are_kept_when_it_is_saved(folder, tmp_path):
+    options = {"model_max_length": 2, "truncation_side": "left", "language": "general"}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+    tokenizer.save_pretrained(tmp_path / "out")
+    for own in (tokenizer, ElmoTokenizer.from_pretrained(tmp_path / "out")):
+        assert own("can't stop now", truncation=True).tokens() == ["stop", "now"]
+        assert own.tokenize("can't") == ["can", "'", "t"]
+
+
+def test_a_model_of_words_with_random_weights_needs_its_boundary_tokens():
+    words = {"chars": None, "words": {"size": 6, "dim": 8}, "lstm": {"cells": 16, "projection": 8}}
+    with pytest.raises(InputError, match="begin_ids and end_ids"):
+        ElmoModel(ElmoConfig(model=words))
+    assert (
+        ElmoModel(ElmoConfig(model=words, begin_ids=[0], end_ids=[1])).layers(torch.zeros(1, 2, 1).int()).shape[2] == 2
+    )
 
 
 def test_feature_extraction_pipeline(folder):

@@ -12,21 +12,19 @@ B sentences, T words of the longest, C numbers of a word, L layers (the token la
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pyelmo.config import ModelConfig, from_dict, to_dict, weight_shapes
 from pyelmo.embed.embedder import Embedder
-from pyelmo.embed.stream import VectorOptions, stream_vectors
 from pyelmo.errors import InputError, missing_extra
 from pyelmo.formats import resolve
+from pyelmo.formats.native import CONFIG, PREFIX
 from pyelmo.formats.pretrained import Pretrained, floats
 from pyelmo.integrations.transformers_tokenizer import ElmoTokenizer as ElmoTokenizer
 from pyelmo.integrations.transformers_tokenizer import locate, word_rows
+from pyelmo.parsing import read_json
 from pyelmo.text.characters import Bytes, Jamo
 from pyelmo.text.lexicon import EncodedWords, Lexicon
 
@@ -120,20 +118,6 @@ def _boundary_ids(lexicon: Lexicon) -> tuple[list[int], list[int]]:
     return begin, end
 
 
-@dataclass(frozen=True)
-class _RowLexicon:
-    """A lexicon whose words are the bytes of their rows, so that the engine and the word cache of an embedder serve."""
-
-    begin: bytes
-    end: bytes
-    split: Any  # ElmoPreTrainedModel._split
-    vocab: None = None
-
-    def encode(self, words: Sequence[bytes]) -> EncodedWords:
-        rows = np.frombuffer(b"".join(words), np.int64).reshape(len(words), -1).astype(np.int32)
-        return EncodedWords(*self.split(rows))
-
-
 class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
     """What the models share: a `pyelmo.BiLM`, and how it is read and called."""
 
@@ -143,6 +127,8 @@ class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
 
     def __init__(self, config: ElmoConfig) -> None:
         super().__init__(config)
+        if config.begin_ids is None:
+            raise InputError("begin_ids and end_ids: a model that reads words needs the rows of its boundary tokens")
         self.bilm = BiLM(config.bilm)
         self._embedder: Embedder | None = None
 
@@ -163,16 +149,15 @@ class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
             FormatError: A file is damaged, or not a model.
         """
         path = locate(source, kwargs.pop("revision", None))
-        if (path / "config.json").is_file():
-            stored = ElmoConfig.from_pretrained(path)
-            if stored.architectures:  # written by save_pretrained
-                return super().from_pretrained(path, *args, config=config, **kwargs)
+        settings = path / CONFIG
+        if settings.is_file() and read_json(settings).get("architectures"):  # written by save_pretrained
+            return super().from_pretrained(path, *args, config=config, **kwargs)
         pretrained = resolve.read(path)
         if config is None:
             config, kwargs = ElmoConfig.from_dict({}, return_unused_kwargs=True, **kwargs)
         config = config.describing(pretrained)
-        names = weight_shapes(config.bilm)
-        weights = {f"bilm.{name}": torch.tensor(floats(pretrained.weights[name])) for name in names}
+        stored = pretrained.weights
+        weights = {PREFIX + name: torch.tensor(floats(stored[name])) for name in weight_shapes(config.bilm)}
         return super().from_pretrained(None, *args, config=config, state_dict=weights, **kwargs)
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -205,59 +190,58 @@ class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
                 f"input_ids: expected (sentences, words, {size}) from the ElmoTokenizer of this model, "
                 f"got {tuple(input_ids.shape)}"
             )
-        shape = input_ids.shape[:2]
-        mask = torch.ones(shape, device=input_ids.device) if attention_mask is None else attention_mask
-        mask = mask.bool()
-        if (mask[:, 1:] & ~mask[:, :-1]).any():
-            raise InputError("attention_mask: padding must come after the words (padding_side 'right')")
+        mask = torch.ones_like(input_ids[..., 0]) if attention_mask is None else attention_mask
+        batch = self._batch(input_ids, mask.bool())
         weight = next(self.bilm.parameters())
-        frozen = not torch.is_grad_enabled() or not any(weight.requires_grad for weight in self.bilm.parameters())
-        if (
-            frozen
-            and weight.device.type == "cpu"
-            and weight.dtype == torch.float32
-            and not torch.is_autocast_enabled("cpu")
-        ):
-            return self._engine_layers(input_ids, mask)
+        frozen = not torch.is_grad_enabled() or not any(own.requires_grad for own in self.bilm.parameters())
+        plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
         if not frozen:
             self._embedder = None  # a fused optimiser changes weights unseen by the embedder's own check
         with torch.set_grad_enabled(not frozen):
-            return self._module_layers(input_ids, mask)
+            values = self._run_engine(batch) if frozen and plain else self.bilm(batch).values
+            return torch.stack([drop_boundaries(layer, batch.mask) for layer in values])
 
-    def _module_layers(self, input_ids: Tensor, mask: Tensor) -> Tensor:
+    def _batch(self, input_ids: Tensor, mask: Tensor) -> Batch:
+        """Return the distinct words and where they stand, with boundary tokens."""
+        if (mask[:, 1:] & ~mask[:, :-1]).any():
+            raise InputError("attention_mask: padding must come after the words (padding_side 'right')")
         begin, end = (input_ids.new_tensor(ids) for ids in (self.config.begin_ids, self.config.end_ids))
-        lengths = mask.sum(1)
         rows = torch.where(mask.unsqueeze(-1), input_ids, begin)  # padding may hold any number
         edge = begin.expand(len(rows), 1, -1)
         rows = torch.cat([edge, rows, edge], 1)  # (B, T + 2, C)
-        rows[torch.arange(len(rows), device=rows.device), lengths + 1] = end
-        full = nn.functional.pad(mask, (2, 0), value=True)
+        rows[torch.arange(len(rows), device=rows.device), mask.sum(1) + 1] = end
         distinct, index = rows.flatten(0, 1).unique(dim=0, return_inverse=True)
-        layers = self.bilm(Batch(*self._split(distinct), index.view(full.shape), full))
-        return torch.stack([drop_boundaries(layer, full) for layer in layers.values])
+        index, full = index.int().view(rows.shape[:2]), nn.functional.pad(mask, (2, 0), value=True)
+        return Batch(*self._split(distinct), index, full)
 
-    def _engine_layers(self, input_ids: Tensor, mask: Tensor) -> Tensor:
+    def _run_engine(self, batch: Batch) -> Tensor:  # -> (L, B, T, D)
         if self._embedder is None:
-            begin, end = (np.array(ids, np.int64).tobytes() for ids in (self.config.begin_ids, self.config.end_ids))
-            lexicon: Any = _RowLexicon(begin, end, self._split)
-            self._embedder = Embedder(Pretrained(self.bilm, lexicon, "transformers", self.config.name_or_path))
-        rows = input_ids.cpu().numpy()
-        sentences: Any = (
-            [row.tobytes() for row in rows[number, :length]] for number, length in enumerate(mask.sum(1).tolist())
-        )
-        options = VectorOptions(pick=lambda layers: layers, pooling=None, keep_boundaries=False, dtype="float32")
-        table = self._embedder.word_table()
-        config = self._embedder.config
-        values = torch.zeros(config.layers, *mask.shape, config.dim)
-        for number, array in enumerate(stream_vectors(table, sentences, options, batch_size=None, window=0)):
-            values[:, number, : array.shape[1]] = torch.from_numpy(array)
-        return values
+            self._embedder = Embedder(Pretrained(self.bilm, Lexicon(), "transformers", self.config.name_or_path))
+        engine = self._embedder.word_table().engine
+        chars, words = (None if ids is None else ids.numpy() for ids in (batch.chars, batch.words))
+        table = engine.encode(EncodedWords(chars, words))
+        lengths, order = batch.mask.sum(1).sort(descending=True, stable=True)  # the engine takes the longest first
+        tokens = batch.index[order][batch.mask[order]]  # (N,)
+        vectors = engine.submit(table, tokens.numpy(), lengths.numpy(), lambda layers: layers, "float32").result()
+        values = torch.zeros(len(vectors), *batch.mask.shape, vectors.shape[-1])
+        values[:, batch.mask[order]] = torch.from_numpy(vectors)
+        return values[:, order.argsort()]
 
-    def _split(self, rows: Any) -> tuple[Any, Any]:  # (U, C) -> (U, symbols), (U,)
+    def _split(self, rows: Tensor) -> tuple[Tensor | None, Tensor | None]:  # (U, C) -> (U, symbols), (U,)
         """Return the symbols and the ids of words, of which a model may read only one."""
-        config = self.bilm.config
-        chars = rows[:, : config.chars.max_length] if config.chars is not None else None
-        return chars, rows[:, -1] if config.words is not None else None
+        config, chars, words = self.bilm.config, None, None
+        if config.chars is not None:
+            chars = _within(rows[:, : config.chars.max_length], config.chars.symbols)
+        if config.words is not None:
+            words = _within(rows[:, -1], config.words.size)
+        return chars, words
+
+
+def _within(ids: Tensor, size: int) -> Tensor:
+    """Return the ids as int32 after checking that the model has them: the engine reads memory by them."""
+    if len(ids) and (ids.min() < 0 or ids.max() >= size):
+        raise InputError(f"input_ids: a number is not below {size}. Are they from the tokenizer of another model?")
+    return ids.int().contiguous()
 
 
 class ElmoModel(ElmoPreTrainedModel):

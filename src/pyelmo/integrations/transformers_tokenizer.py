@@ -35,6 +35,9 @@ try:
 except ImportError:
     raise missing_extra("transformers", "ELMo for transformers") from None
 
+# Arguments of `from_pretrained` that are for the Hub, or between classes of transformers.
+HUB = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies", "use_fast",
+       "trust_remote_code", "_from_auto", "_from_pipeline", "_commit_hash")  # fmt: skip
 ALPHABETS: dict[type, str] = {Bytes: "bytes", Jamo: "jamo", Dictionary: "dictionary"}
 
 
@@ -143,8 +146,8 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             tokenizer: ElmoTokenizer = super().from_pretrained(path, *inputs, **kwargs)
             return tokenizer
         model = resolve.read(path)
-        split = bool(kwargs.get("split_words", False))
-        return cls(lexicon=model.lexicon, language=model.language or "general", split_words=split)
+        settings = {"language": model.language or "general", **kwargs}
+        return cls(lexicon=model.lexicon, **{name: value for name, value in settings.items() if name not in HUB})
 
     @property
     def row_size(self) -> int:
