@@ -174,6 +174,8 @@ def test_eojeols_can_be_split_into_morphemes_that_name_their_word(tmp_path):
 
 def test_sentences_are_truncated_and_padded_to_lengths_in_words(folder):
     tokenizer = ElmoTokenizer.from_pretrained(folder)
+    assert tokenizer([], padding=True)["input_ids"] == []
+    assert tokenizer("", return_tensors="pt").input_ids.shape == (1, 0, 16)
     assert tokenizer("a b c d", truncation=True, max_length=2).tokens() == ["a", "b"]
     padded = tokenizer(
         ["a b c"], padding="max_length", max_length=5, return_tensors="np", return_special_tokens_mask=True

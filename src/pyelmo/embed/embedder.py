@@ -152,7 +152,7 @@ class Embedder(LanguageModel):
         check_precision(precision, self.device)
         self._table: WordTable | None = None
         self._softmax_of_table: WordSoftmax | None = None
-        self._table_versions: list[tuple[int, int]] | None = None  # of the parameters that the table was built from
+        self._table_versions: object = None  # of the parameters that the table was built from
         self._lock = fork_safe_lock()
         self._scripts = ScriptCheck(Path(pretrained.source).name, pretrained.lexicon.vocab)
 

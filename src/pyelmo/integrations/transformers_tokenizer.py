@@ -161,8 +161,7 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def get_vocab(self) -> dict[str, int]:
         """Return the words of a model that reads words. Symbols are not listed, as they are not tokens."""
         vocab = self.lexicon.vocab
-        words: dict[str, int] = dict(vocab.ids) if self.lexicon.reads_words and vocab is not None else {}
-        return words or {"<pad>": 0}
+        return dict(vocab.ids) if self.lexicon.reads_words and vocab is not None else {"<pad>": 0}
 
     def tokenize(self, text: str, **kwargs: Any) -> list[str]:
         """Return the words of a text."""
@@ -222,11 +221,8 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         data: dict[str, Any] = {"input_ids": [word_rows(self.lexicon, item.tokens) for item in sentences]}
         if return_special_tokens_mask:
             data["special_tokens_mask"] = [[0] * len(item.tokens) for item in sentences]
-        strategy = padding_strategy
-        if return_tensors is not None and strategy == PaddingStrategy.DO_NOT_PAD and len(sentences) == 1:
-            strategy = PaddingStrategy.LONGEST  # which adds nothing to one sentence, and makes it an array
         padded = self.pad(
-            data, strategy, max_length, pad_to_multiple_of, padding_side, return_attention_mask, return_tensors
+            data, padding_strategy, max_length, pad_to_multiple_of, padding_side, return_attention_mask, return_tensors
         )
         for rows, item in zip(padded["input_ids"], sentences, strict=True):
             item.word_ids.extend([None] * (len(rows) - len(item.tokens)))
@@ -276,7 +272,7 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         targets = lengths
         if strategy != PaddingStrategy.DO_NOT_PAD:
             least = max_length if strategy == PaddingStrategy.MAX_LENGTH and max_length is not None else 0
-            longest = max(least, *lengths)
+            longest = max([least, *lengths])
             targets = [longest - longest % -(pad_to_multiple_of or 1)] * len(lengths)
         batch["input_ids"] = [
             np.concatenate([row, np.full((target - len(row), self.row_size), self.pad_token_id)])

@@ -125,6 +125,18 @@ def test_a_trained_model_embeds_as_it_is_now():
     assert np.array_equal(after, Embedder(embedder.pretrained).embed(SENTENCES)[0])
 
 
+def test_a_step_of_a_fused_optimiser_is_noticed():
+    embedder = make_embedder()
+    optimiser = torch.optim.AdamW(embedder.bilm.parameters(), lr=0.1, fused=True)  # leaves `_version` as it is
+    before = embedder.embed(SENTENCES)[0]
+    for parameter in embedder.bilm.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimiser.step()
+    after = embedder.embed(SENTENCES)[0]
+    assert not np.array_equal(after, before)
+    assert np.array_equal(after, Embedder(embedder.pretrained).embed(SENTENCES)[0])
+
+
 def test_several_threads_may_embed_at_once():
     embedder = Embedder(model_of(TINY), threads=1)
     embedder.word_table().capacity = 9

@@ -43,6 +43,7 @@ DOWNLOAD_THREADS = min(8, os.cpu_count() or 1)
 DOWNLOAD_BYTES = 32 * 2**20
 # Words whose vectors stay on a GPU: 0.5 GB for the paper's model in bfloat16.
 GPU_WORDS = 1 << 19
+VERSION_SAMPLES = 16  # numbers of each parameter that show whether it was trained
 
 
 class TorchEngine:
@@ -137,6 +138,17 @@ class TorchSoftmax:
             values = self._softmax.nll(inputs.to(self._device), ids.to(self._device))
             losses: Float64Array = values[: len(vectors)].double().cpu().numpy()
         return losses
+
+
+def parameter_versions(bilm: BiLM) -> object:
+    """Return a value that changes whenever a parameter is replaced, moved or trained.
+
+    A fused optimiser does not count its steps in `_version`, so some numbers of each parameter are part of the value.
+    """
+    parameters = [parameter.detach() for parameter in bilm.parameters()]
+    versions = [(parameter.data_ptr(), parameter._version) for parameter in parameters]
+    samples = [parameter.flatten()[:: parameter.numel() // VERSION_SAMPLES + 1].float() for parameter in parameters]
+    return versions, torch.cat(samples).tolist()  # one copy from a GPU
 
 
 def to_tensor(array: np.ndarray) -> Tensor:
