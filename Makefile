@@ -34,7 +34,8 @@ wheel: .venv/installed
 extras: .venv/installed
 	$(BIN)/python tests/install/extras.py $(EXTRAS)
 
-docs docs-serve: export NO_MKDOCS_2_WARNING := 1  # about the successor of mkdocs
+# What would be shown is about the successor of mkdocs.
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict
