@@ -86,9 +86,8 @@ def window(language: str) -> str:
             else:
                 parts.append(text(x + width / 2, y + 17, other))
             x += width + gap
-        before = min(centre, size)
-        pairs = list(training_pairs(words[centre - before : centre + size + 1], size))
-        own = "  ".join(f"({word}, {pair.predicts})" for pair in pairs if pair.inputs == (word,))
+        pairs = [pair for pair in training_pairs(words, size) if pair.inputs == (word,)]
+        own = "  ".join(f"({word}, {pair.predicts})" for pair in pairs)
         parts.append(text(right, y + 17, own, ""))
     return svg(right + 400, 22 + row * len(words), parts)
 

@@ -152,8 +152,9 @@ def test_every_file_of_the_repository_that_is_named_exists(page):
     assert not missing or page.name == "log.md", missing  # the log names files as they were then
 
 
-def test_the_readme_stays_short():
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 150
+@pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
+def test_the_readme_stays_short(name):
+    assert len((ROOT / name).read_text("utf-8").splitlines()) < 150
 
 
 def test_the_citation_names_the_version():
