@@ -73,6 +73,7 @@ class Server(http.server.ThreadingHTTPServer):
 @pytest.fixture
 def server(tmp_path, clip_model, monkeypatch) -> Iterator[Server]:
     monkeypatch.setenv("PYELMO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     (tmp_path / "served").mkdir()
     for file in clip_model.iterdir():
         shutil.copy(file, tmp_path / "served")

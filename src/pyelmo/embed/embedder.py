@@ -74,7 +74,7 @@ def load(
         vocab: A vocabulary, or a file with one word per line, for a model that reads or predicts words and has none
             beside its weights.
         align: The align.pth of AllenNLP's multilingual models, a matrix that maps the vectors of this model into the
-            space that its languages share. It changes what `embed`, `stream` and `encode` return.
+            space that its languages share. It changes what `embed`, `stream` and `encode` return, and is not saved.
         device: Where to compute: "cpu", "cuda", "cuda:1", ...
         language: The rules that split strings into words: "en", "ko", "ko-morph" or "general" (default: those of the
             model's training text if known, else "general").
@@ -574,6 +574,9 @@ class Embedder(LanguageModel):
 
         Returns:
             A module from sentences, or a batch of them, to mixed vectors (B, T, D).
+
+        Raises:
+            InputError: The model was loaded with an alignment, which a module does not apply.
 
         Example:
             >>> import pyelmo

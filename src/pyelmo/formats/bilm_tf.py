@@ -72,7 +72,6 @@ def add_softmax(model: Pretrained, prefix: Path, options: Path, vocab: Vocabular
     if softmax is None:
         return model
     assert isinstance(model.model, Weights)
-    log.info("%s: the softmax is that of %s", model.source, prefix.name)
     # What is removed from a ChainMap is removed from its first mapping.
     stored = ChainMap[str, StoredWeight](dict(model.model.stored), softmax)  # type: ignore[arg-type]
     weights = Weights(softmax.config, stored, model.model.where)
@@ -80,7 +79,7 @@ def add_softmax(model: Pretrained, prefix: Path, options: Path, vocab: Vocabular
         model,
         model=weights,
         lexicon=lexicon_for(softmax.config, words),
-        source=f"{model.source} (softmax: {prefix.name})",
+        format=f"{model.format}, softmax of {prefix.name}",
     )
 
 

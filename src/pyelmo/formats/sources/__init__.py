@@ -11,7 +11,7 @@ from pathlib import Path
 from pyelmo.files import open_regular
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")
-ZIP, GZIP = b"PK\x03\x04", b"\x1f\x8b"
+_MAGIC = (b"PK\x03\x04", b"\x1f\x8b")  # zip, gzip
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -21,8 +21,10 @@ def is_url(source: object) -> bool:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is a zip or gzip archive, by its first bytes. Torch's pickles are zip files, too."""
+    """Return whether a file is a zip or gzip archive, by its name or its first bytes. Torch's pickles are zips, too."""
     if not path.is_file() or path.suffix in (".pkl", ".pth", ".pt", ".npz"):
         return False
+    if path.name.lower().endswith(ARCHIVES):
+        return True
     with open_regular(path) as file:
-        return file.read(4).startswith((ZIP, GZIP))
+        return file.read(4).startswith(_MAGIC)

@@ -20,7 +20,7 @@ from typing import IO
 
 from pyelmo.errors import FormatError, UnsafeFileError
 from pyelmo.files import atomic_path, open_regular
-from pyelmo.formats.sources import ZIP, is_archive
+from pyelmo.formats.sources import is_archive
 from pyelmo.formats.sources.cache import cache_folder, exclusive
 
 MAX_FILES = 1000
@@ -52,7 +52,7 @@ def unpack(path: Path) -> Path:
 
 def _unpack_into(path: Path, folder: Path) -> None:
     with open_regular(path) as file:
-        entries = _zip_entries if file.read(4).startswith(ZIP) else _tar_entries
+        entries = _zip_entries if file.read(2) == b"PK" else _tar_entries
         file.seek(0)
         names: set[str] = set()
         try:

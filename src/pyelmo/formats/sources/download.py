@@ -73,8 +73,10 @@ def _check_scheme(where: str, scheme: str, host: str | None, *, verified: bool) 
         return
     if scheme == "http" and host and (host in _LOCAL or verified):
         return
-    advice = "add #sha256=CHECKSUM to use http" if scheme == "http" else "other protocols are not read"
-    raise InputError(f"{where[:200]}: models are downloaded by https; {advice}.")
+    advice = (
+        "Write https://, or add #sha256=CHECKSUM to use http." if scheme == "http" else "Other protocols are not read."
+    )
+    raise InputError(f"{where[:200]}: models are downloaded by https. {advice}")
 
 
 def fetch(text: str) -> Path:
@@ -109,7 +111,7 @@ def fetch(text: str) -> Path:
 def fetch_first(address: Address, names: list[str]) -> Path | None:
     """Download the first of these files beside an address that the server has, or return None."""
     for name in names:
-        with contextlib.suppress(_AbsentError):
+        with contextlib.suppress(_AbsentError, InputError):  # InputError: http without a checksum
             return fetch(address.beside(name))
     return None
 
