@@ -101,10 +101,6 @@ def test_an_export_replaces_nothing_unless_forced_and_is_whole_or_absent(tmp_pat
         neighbours.export(index, tmp_path / "out.csv")
 
 
-def test_frequent_words_are_counted_without_regard_to_case(index):
-    assert index.frequent_words(2) == [("bank", 3), ("a", 2)]
-
-
 def test_two_groups_of_vectors_are_found_and_one_group_is_not_divided():
     vectors = two_groups()
     assert cluster(vectors).tolist() == [0] * 40 + [1] * 40

@@ -42,6 +42,7 @@ def test_too_many_texts_words_or_characters_are_named(limited):
         limited.post("/embed", json={"sentences": ["a " * 11]})
     )
     assert "at most 320" in error_of(limited.post("/embed", json={"sentences": ["a" * 400]}))
+    assert "at most 10" in error_of(limited.post("/embed", json={"sentences": [[""] * 300]}))
     assert limited.post("/embed", json={"sentences": ["a " * 10]}).status_code == 200
     # The sentence form costs less, so its limit is higher.
     assert limited.post("/v1/embeddings", json={"input": ["a " * 150]}).status_code == 200

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 
 import pyelmo
 from pyelmo.cli import main
+from pyelmo.cli.use.serve import EXAMPLE
 
 RUN = "import sys; from pyelmo.cli import main; sys.exit(main())"
 
@@ -129,6 +131,18 @@ def test_a_worker_ends_with_its_parent(folder, free_port):
             time.sleep(0.05)
 
 
+def test_the_example_of_help_serves_two_models(free_port):
+    pytest.importorskip("kiwipiepy")
+    verb, *models, option, _ = shlex.split(EXAMPLE)[1:]
+    assert (verb, option) == ("serve", "--port")
+    with serving(free_port, *models) as process:
+        assert ask(free_port, "/ready")[1]["models"] == ["en", "ko"]
+        answer = ask(free_port, "/embed", {"model": "ko", "sentences": ["배를 탔다."], "layers": "top"})[1]
+        assert answer["sentences"][0]["tokens"] == ["배", "를", "타", "었", "다", "."]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +161,7 @@ def test_a_worker_ends_with_its_parent(folder, free_port):
 def test_what_cannot_be_served_is_one_clear_error(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["serve", *arguments]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("elmo: ")
     assert message in line
 

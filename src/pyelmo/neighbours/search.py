@@ -130,8 +130,6 @@ class Index:
         >>> vectors = index.load_model().embed([words], layers="top")[0]
         >>> [neighbour.word for neighbour in index.nearest(vectors[position], count=1)]
         ['account']
-        >>> index.frequent_words(1)
-        [('He', 1)]
         >>> index.vectors(index.rows("account")).shape
         (1, 1024)
         >>> index.occurrence(0).word
@@ -287,19 +285,6 @@ class Index:
             An array (N, vector size).
         """
         return self._search.vectors(rows)
-
-    def frequent_words(self, count: int) -> list[tuple[str, int]]:
-        """Return the words with the most occurrences.
-
-        Args:
-            count: The number of words.
-
-        Returns:
-            Each word as it is first written, with the number of its occurrences in any case.
-        """
-        _, firsts, numbers = np.unique(self._occurrences["word"], return_index=True, return_counts=True)
-        order = np.lexsort((firsts, -numbers))[:count]
-        return [(self.occurrence(int(firsts[place])).word, int(numbers[place])) for place in order]
 
     def occurrence(self, row: int, cosine: float = 1.0) -> Neighbour:
         """Return the occurrence in a row.

@@ -14,7 +14,8 @@ from pyelmo.vectors.static import unit_vectors
 
 Labels = npt.NDArray[np.int64]
 MOST = 5  # groups; more are hard to tell apart by colour
-CLEAR = 0.05  # the mean silhouette below which vectors are one group
+CLEAR = 0.15  # the mean silhouette below which vectors are one group
+MARGIN = 0.02  # by which more groups must be better than fewer
 STARTS, ROUNDS = 6, 30  # of k-means
 
 
@@ -27,14 +28,14 @@ def cluster(vectors: Float32Array) -> Labels:  # (N, D) -> (N,)
     """
     units = unit_vectors(vectors)
     centred = units - units.mean(0)
-    best, best_score = np.zeros(len(vectors), dtype=np.int64), CLEAR
+    best, best_score = np.zeros(len(vectors), dtype=np.int64), CLEAR - MARGIN
     if len(vectors) < 4 or np.linalg.norm(centred, axis=1).max() < ROUNDING:
         return best
     units = unit_vectors(centred)
     for count in range(2, min(MOST, len(vectors) - 1) + 1):
         labels = _k_means(units, count)
         score = silhouette(units, labels)
-        if score > best_score:
+        if score > best_score + MARGIN:
             best, best_score = labels, score
     order = np.argsort(-np.bincount(best), kind="stable")
     numbers: Labels = np.argsort(order)[best]

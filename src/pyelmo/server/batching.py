@@ -68,10 +68,10 @@ class Job:
         count = sum(1 for _ in itertools.takewhile(lambda words: words <= room, itertools.accumulate(costs)))
         return max(1, count) if room == BATCH_WORDS else count
 
-    def answer(self, value: Any = None, error: BaseException | None = None) -> None:
+    def settle(self, value: Any = None, error: BaseException | None = None) -> None:
         """Give the future its result, from any thread."""
 
-        def settle() -> None:
+        def give() -> None:
             if self.future.done():  # the client is gone
                 return
             if error is not None:
@@ -80,7 +80,7 @@ class Job:
                 self.future.set_result(value)
 
         with contextlib.suppress(RuntimeError):  # the event loop was closed
-            self.future.get_loop().call_soon_threadsafe(settle)
+            self.future.get_loop().call_soon_threadsafe(give)
 
 
 class ComputeThread:
@@ -102,15 +102,16 @@ class ComputeThread:
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._recent_words, self._recent_seconds = 1000.0, 1.0  # of the last batches, older ones counting less
+        # Of the last batches, older ones counting less; at first as if the queue had just the time for its words.
+        self._recent_words, self._recent_seconds = limit / seconds, 1.0
         self._last_jobs, self._last_seconds = 1, 0.0
 
     async def run(self, job: Job) -> Any:
         """Compute a job and return its answer, or raise a QueueFullError at once."""
         self.submit(job)
-        return await self.answer(job)
+        return await self.wait(job)
 
-    async def answer(self, job: Job) -> Any:
+    async def wait(self, job: Job) -> Any:
         """Return the answer of a job that was submitted; the job is dropped if this is cancelled."""
         try:
             return await job.future
@@ -187,7 +188,7 @@ class ComputeThread:
         except Exception as error:
             if len(batch) > 1:  # only the job with the cause shall fail
                 return [job for part in batch for job in self._compute([part])]
-            batch[0][0].answer(error=error)
+            batch[0][0].settle(error=error)
             return []
         unfinished = []
         for (job, _), part in zip(batch, parts, strict=True):
@@ -197,7 +198,7 @@ class ComputeThread:
                     unfinished.append(job)
                 continue
             try:
-                job.answer(job.finish(job.results))
+                job.settle(job.finish(job.results))
             except Exception as error:
-                job.answer(error=error)
+                job.settle(error=error)
         return unfinished

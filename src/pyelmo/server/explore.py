@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -20,11 +21,13 @@ from pyelmo.version import __version__
 if TYPE_CHECKING:
     from pyelmo.neighbours import Neighbour
 
+# Windows may know no type of .js, and browsers run no script of another type.
+mimetypes.add_type("text/javascript", ".js")
+
 router = APIRouter(prefix="/explore", include_in_schema=False)
 
 NEIGHBOURS = 12
 AROUND = 60  # characters of a sentence on each side of a neighbour
-SUGGESTED = 200  # frequent words of an index
 
 
 def _service(request: HttpRequest) -> Service:
@@ -130,9 +133,8 @@ async def expects(request: ExpectsRequest, service: TheService) -> dict[str, Any
 @router.post("/unknown")
 async def unknown(request: SentenceRequest, service: TheService) -> dict[str, Any]:
     name, model = service.model(request.model)
-    return await _compute(
-        service, name, views.unknown, model, request.sentence, cost=2 * views.CANDIDATES * views.WINDOW
-    )
+    cost = min(2 * views.CANDIDATES * views.WINDOW, service.settings.limits.words)
+    return await _compute(service, name, views.unknown, model, request.sentence, cost=cost)
 
 
 @router.post("/neighbours")
@@ -211,8 +213,6 @@ def _nearest(served: ServedIndex, text: str) -> dict[str, Any]:
         answer["near"] = [_occurrence(neighbour) for neighbour in near]
         if model.lexicon.vocab is not None:
             answer["static"] = views.similar_words(model, sentence.words[position], NEIGHBOURS)
-    else:
-        answer["frequent"] = [word for word, _ in index.frequent_words(SUGGESTED)]
     return answer
 
 

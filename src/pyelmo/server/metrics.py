@@ -139,5 +139,6 @@ class MeasureRequests:
             status = 500
             raise
         finally:
-            endpoint = getattr(scope.get("route"), "path", OTHER)
+            explore = scope["path"].startswith("/explore")
+            endpoint = "/explore" if explore else getattr(scope.get("route"), "path", OTHER)
             self.metrics.observe_request(endpoint, status, time.perf_counter() - begin)

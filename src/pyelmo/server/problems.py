@@ -42,7 +42,8 @@ async def _pyelmo_error(request: Request, error: Exception) -> Response:
         headers = {"retry-after": str(round(error.seconds))}
         return problem(429, message, code="queue_full", headers=headers)
     if isinstance(error, NotFoundError):
-        return problem(404, message, code="model_not_found", param="model")
+        code = "model_not_found" if request.url.path.startswith("/v1/") else "not_found"  # as OpenAI
+        return problem(404, message, code=code)
     if isinstance(error, (InputError, MissingExtraError)):
         return problem(400, message)
     raise error

@@ -61,14 +61,16 @@ def run(settings: ServerSettings, on_listen: Callable[[str], None] = lambda addr
         def make_server() -> Server:
             return uvicorn.Server(_config(app, settings))
 
+        def announce() -> None:
+            listener.listen(BACKLOG)
+            host, port = listener.getsockname()[:2]
+            on_listen(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
         _tune_garbage_collector()
-        listener.listen(BACKLOG)
-        host, port = listener.getsockname()[:2]
-        on_listen(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         if settings.workers == 1:
-            _serve(make_server(), listener)
+            _serve(make_server(), listener, announce)
         else:
-            _Supervisor(make_server, listener, app.state.pyelmo.metrics.use_row).run(settings.workers)
+            _Supervisor(make_server, listener, app.state.pyelmo.metrics.use_row).run(settings.workers, announce)
 
 
 def _config(app: FastAPI, settings: ServerSettings) -> Any:
@@ -83,7 +85,6 @@ def _config(app: FastAPI, settings: ServerSettings) -> Any:
 
 def _tune_garbage_collector() -> None:
     """Leave out what was loaded, which is never garbage, and collect the garbage of requests often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER, 10, 10)
 
@@ -123,11 +124,15 @@ def _listen(settings: ServerSettings) -> socket.socket:
     return listener
 
 
-def _serve(server: Server, listener: socket.socket) -> None:
-    """Serve until a signal comes. uvicorn repeats the signal at its end, which shall do nothing then."""
+def _serve(server: Server, listener: socket.socket, announce: Callable[[], None] = lambda: None) -> None:
+    """Serve until a signal comes, which drains from the moment of the announcement on.
+
+    At its end uvicorn repeats the signal with the handler that it found. That is its own one here, so nothing happens.
+    """
     with contextlib.ExitStack() as stack:
         for number in SIGNALS:
-            stack.callback(signal.signal, number, signal.signal(number, lambda number, frame: None))
+            stack.callback(signal.signal, number, signal.signal(number, server.handle_exit))
+        announce()
         server.run([listener])
 
 
@@ -141,9 +146,10 @@ class _Supervisor:
         self.workers: dict[int, tuple[int, float]] = {}  # process id -> number, time of its start
         self.stopping = False
 
-    def run(self, workers: int) -> None:
+    def run(self, workers: int, announce: Callable[[], None]) -> None:
         previous = {number: signal.signal(number, self._stop) for number in SIGNALS}
         try:
+            announce()
             for number in range(workers):
                 self._start(number)
             while self.workers:
@@ -161,9 +167,10 @@ class _Supervisor:
 
     def _start(self, number: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the parent knows of the child, and the child is apart
-        process = os.fork()
+        process = None if self.stopping else os.fork()
         if process:
             self.workers[process] = number, time.monotonic()
+        if process != 0:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             return
         status = 1
@@ -187,8 +194,7 @@ class _Supervisor:
             return
         if time.monotonic() - started < RESPAWN_SECONDS:
             time.sleep(RESPAWN_SECONDS)
-        if not self.stopping:
-            self._start(number)
+        self._start(number)
 
 
 def _end_with_parent() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Every path of the API, for the metrics.
 ENDPOINTS = (
     "/v1/embeddings", "/v1/models", "/embed", "/predict", "/score", "/similarity", "/neighbours", "/task/{name}",
-    "/health", "/ready", "/metrics", "/docs", "/openapi.json",
+    "/explore", "/health", "/ready", "/metrics", "/docs", "/openapi.json",
 )  # fmt: skip
 # Characters that are split into words on the event loop, in a millisecond; more of them, and all morphemes, which take
 # much longer, are split on another thread.
@@ -91,7 +91,7 @@ class Service:
             self.metrics.set(thread.words, "queue", name)
 
         limits = self.settings.limits
-        thread = ComputeThread(name, limits.queue, limits.time / 4, observe)
+        thread = ComputeThread(name, limits.queue, limits.time / 8, observe)
         return thread
 
     @property
@@ -146,13 +146,14 @@ class Service:
             raise
         self.metrics.set(thread.words, "queue", model)
         async with asyncio.timeout(self.settings.limits.time):
-            return await thread.answer(job)
+            return await thread.wait(job)
 
     def check_sizes(self, texts: Sequence[str | Sequence[str]], cheap: int = 1) -> int:
         """Return the number of characters of texts, after comparing them with the limits."""
         limits = self.settings.limits
         if len(texts) > limits.texts:
             raise InputError(f"{len(texts)} texts; a request may have at most {limits.texts}")
+        self._check_words(sum(len(text) for text in texts if not isinstance(text, str)), cheap)
         characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts)
         if characters > (most := cheap * WORD_CHARACTERS * limits.words):
             raise InputError(f"{characters} characters; a request may have at most {most}")
@@ -181,10 +182,12 @@ class Service:
 
         quick = characters <= INLINE and embedder.language != "ko-morph"
         words = split() if quick else await asyncio.to_thread(split)
-        count, most = sum(map(len, words)), cheap * self.settings.limits.words
-        if count > most:
-            raise InputError(f"{count} words; a request may have at most {most}. Send several requests")
+        self._check_words(sum(map(len, words)), cheap)
         return words
+
+    def _check_words(self, count: int, cheap: int) -> None:
+        if count > (most := cheap * self.settings.limits.words):
+            raise InputError(f"{count} words; a request may have at most {most}. Send several requests")
 
 
 def task_thread(name: str) -> str:

@@ -141,14 +141,15 @@ def mix(model: Embedder, texts: Sequence[str], query: int) -> dict[str, Any]:
     sentence, position = sentences[query], sentences[query].positions[0]
     layers = model.embed([sentence.words])[0][:, position]  # (L, D)
     others = [other for other in sentences if other is not sentence]
-    answer["own"] = _rounded(layers @ layers.T)
+    answer["own"] = _significant(layers @ layers.T)
     answer["word"] = sentence.parts(position)
     for words, bundled in ((read_words(model, others), False), (bundled_words(model), True)):
         cross = np.einsum("id,jmd->mij", layers, words.layers)  # (M, L, L)
         own = np.einsum("imd,jmd->mij", words.layers, words.layers)
         answer["words"] += [
             {"text": text, "bundled": bundled, "cross": one, "own": two}
-            for text, one, two in zip(words.texts, _rounded(cross), _rounded(own), strict=True)
+            for text, one, two in zip(words.texts, _significant(cross), _significant(own), strict=True)
+            if text != answer["word"]  # a bundled sentence may be the given one
         ]
     return answer
 
@@ -236,3 +237,8 @@ def _first_unknown(sentence: Sentence, vocab: Vocabulary | None) -> tuple[int, .
 
 def _rounded(values: Any) -> Any:
     return np.round(np.asarray(values, dtype=np.float64), 4).tolist()
+
+
+def _significant(values: Float32Array) -> Any:
+    """Round products, whose size depends on the model, to five digits."""
+    return np.array([float(f"{value:.5g}") for value in values.ravel()]).reshape(values.shape).tolist()

@@ -85,6 +85,8 @@ def run(args: argparse.Namespace) -> None:
             body=args.max_body, texts=args.max_texts, words=args.max_words, queue=args.max_queue, time=args.max_time
         ),
     )
+    if settings.api_key is None and not settings.local:
+        say(f"elmo: warning: anybody who reaches {settings.host} can use this server. Set a key with --api-key-file")
     serve(settings, lambda address: say(f"elmo: {', '.join(settings.models)} at {address} (Ctrl-C stops)"))
 
 

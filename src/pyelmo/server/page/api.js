@@ -24,7 +24,10 @@ export async function ask(path, body, { fresh = false } = {}) {
   const request = JSON.stringify([path, body]);
   if (!fresh && answers.has(request)) return answers.get(request);
   const key = sessionStorage.getItem("key");
-  const headers = { ...(body && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
+  const headers = {
+    ...(body && { "content-type": "application/json" }),
+    ...(key && { authorization: `Bearer ${key}` }),
+  };
   let response;
   busy(1);
   try {
@@ -38,7 +41,10 @@ export async function ask(path, body, { fresh = false } = {}) {
   const answer = await response.json().catch(() => null);
   if (response.status === 401) askForKey();
   if (!response.ok) {
-    throw new Problem(response.status === 429 ? t("busy") : answer?.error?.message || `${response.status}`, response.status);
+    throw new Problem(
+      response.status === 429 ? t("busy") : answer?.error?.message || `${response.status}`,
+      response.status,
+    );
   }
   answers.set(request, answer);
   if (answers.size > 60) answers.delete(answers.keys().next().value);
@@ -59,11 +65,19 @@ function show(...children) {
   banner.hidden = children.length === 0;
 }
 
+// Say in the current language that the server is gone, if it is.
+export function sayIfGone() {
+  if (retrying) show(t("gone"));
+}
+
 function waitForServer() {
   if (retrying) return;
   show(t("gone"));
   retrying = setInterval(async () => {
-    const alive = await fetch("/health", { cache: "no-store" }).then((response) => response.ok, () => false);
+    const alive = await fetch("/health", { cache: "no-store" }).then(
+      (response) => response.ok,
+      () => false,
+    );
     if (!alive || !retrying) return;
     clearInterval(retrying);
     retrying = null;
@@ -75,13 +89,18 @@ function waitForServer() {
 
 function askForKey() {
   const input = el("input", { type: "password", id: "key", autocomplete: "off" });
-  const form = el("form", {
-    onsubmit: (event) => {
-      event.preventDefault();
-      sessionStorage.setItem("key", input.value);
-      show();
-      returned();
+  const form = el(
+    "form",
+    {
+      onsubmit: (event) => {
+        event.preventDefault();
+        sessionStorage.setItem("key", input.value);
+        show();
+        returned();
+      },
     },
-  }, input, el("button", { class: "main-button" }, t("useKey")));
+    input,
+    el("button", { class: "main-button" }, t("useKey")),
+  );
   show(el("label", { for: "key" }, t("needsKey")), form);
 }

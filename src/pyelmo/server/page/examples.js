@@ -77,7 +77,11 @@ export const CONTEXT = {
 };
 
 export const EXPECTS = {
-  en: ["He drank a cup of coffee with milk.", "The fish was jumping out of the water.", "He scored a goal in the second half."],
+  en: [
+    "He drank a cup of coffee with milk.",
+    "The fish was jumping out of the water.",
+    "He scored a goal in the second half.",
+  ],
   ko: ["아침에 커피를 한 잔 마셨다.", "아이들이 눈을 뭉쳐 눈사람을 만들었다.", "그는 대학에서 한국 문학을 가르친다."],
 };
 
@@ -87,7 +91,11 @@ export const UNKNOWN = {
 };
 
 export const NEIGHBOURS = {
-  en: ["My savings are in the *bank*.", "We had a picnic on the *bank* of the river.", "The children *play* in the garden."],
+  en: [
+    "My savings are in the *bank*.",
+    "We had a picnic on the *bank* of the river.",
+    "The children *play* in the garden.",
+  ],
   ko: ["*배*를 타고 섬에 갔다.", "밥을 굶어서 *배*가 고프다.", "하늘에서 *눈*이 내린다."],
 };
 
@@ -99,4 +107,7 @@ export const TASKS = {
   qa: ["The Danube rises in the Black Forest and flows into the Black Sea.", "Where does the Danube rise?"],
   coref: ["Ann lost her keys. She found them under the sofa."],
 };
-export const TASKS_KO = { sentiment: ["배우들의 연기는 좋았지만 결말이 아쉬웠다."], ner: ["김연아는 경기도 부천시에서 태어났다."] };
+export const TASKS_KO = {
+  sentiment: ["배우들의 연기는 좋았지만 결말이 아쉬웠다."],
+  ner: ["김연아는 경기도 부천시에서 태어났다."],
+};

@@ -3,16 +3,29 @@
 import { el, svg } from "./dom.js";
 import { t } from "./text.js";
 
-const COPIED = ["fill", "stroke", "stroke-width", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+const COPIED = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+  "paint-order",
+];
 
 // The buttons under a figure. `picture` returns an SVG element, `table` a list of rows.
 export function tools(name, picture, table) {
   const button = (label, action) => el("button", { type: "button", class: "tool", onclick: action }, label);
-  return el("div", { class: "row tools", role: "group", "aria-label": t("keep") },
+  return el(
+    "div",
+    { class: "row tools", role: "group", "aria-label": t("keep") },
     button("SVG", () => save(`${name}.svg`, new Blob([standalone(picture())], { type: "image/svg+xml" }))),
     button("PNG", () => savePng(`${name}.png`, picture())),
     button("CSV", () => save(`${name}.csv`, new Blob([csv(table())], { type: "text/csv" }))),
-    button(t("copyLink"), (event) => copyLink(event.currentTarget)));
+    button(t("copyLink"), (event) => copyLink(event.currentTarget)),
+  );
 }
 
 async function copyLink(button) {
@@ -45,6 +58,7 @@ export function standalone(picture) {
     const style = getComputedStyle(originals[at]);
     for (const name of COPIED) node.setAttribute(name, style.getPropertyValue(name));
     node.removeAttribute("class");
+    node.removeAttribute("style");
   });
   if (hidden) picture.remove();
   const [, , width, height] = picture.getAttribute("viewBox").split(" ");

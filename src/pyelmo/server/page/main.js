@@ -1,6 +1,6 @@
 // The page: language, model, views, and what happens when the server is gone.
 
-import { ask, onReturn } from "./api.js";
+import { ask, onReturn, sayIfGone } from "./api.js";
 import { byId, el } from "./dom.js";
 import * as state from "./state.js";
 import { lang, languageOfBrowser, setLanguage, t } from "./text.js";
@@ -38,16 +38,32 @@ const app = {
 function frame() {
   setLanguage(state.get("lang") || languageOfBrowser());
   document.title = `${t(`${state.view()}Name`)} · pyelmo`;
+  sayIfGone();
   byId("skip").textContent = t("skip");
   byId("tagline").textContent = t("tagline");
   const other = byId("language");
   other.textContent = t("otherLanguage");
   other.lang = lang() === "ko" ? "en" : "ko";
   byId("nav").setAttribute("aria-label", t("navigation"));
-  byId("nav").firstElementChild.replaceChildren(...state.VIEWS.map((name) => el("li", {}, el("a", {
-    href: state.address(name), "aria-current": name === state.view() ? "page" : null, "data-view": name,
-    onpointerdown: refreshLink, onfocus: refreshLink,
-  }, t(`${name}Name`)))));
+  byId("nav").firstElementChild.replaceChildren(
+    ...state.VIEWS.map((name) =>
+      el(
+        "li",
+        {},
+        el(
+          "a",
+          {
+            href: state.address(name),
+            "aria-current": name === state.view() ? "page" : null,
+            "data-view": name,
+            onpointerdown: refreshLink,
+            onfocus: refreshLink,
+          },
+          t(`${name}Name`),
+        ),
+      ),
+    ),
+  );
   byId("nav").querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
   byId("brand").href = state.address("context");
 }
@@ -61,8 +77,14 @@ function showModels() {
   const select = byId("model");
   byId("model-choice").hidden = app.setup.models.length < 2;
   byId("model-label").textContent = t("model");
-  select.replaceChildren(...app.setup.models.map(({ name }) => el("option", { value: name, selected: name === app.model() }, name)));
-  byId("footer").replaceChildren(t("footer", { version: app.setup.version }), " · ", el("a", { href: "/docs" }, t("api")));
+  select.replaceChildren(
+    ...app.setup.models.map(({ name }) => el("option", { value: name, selected: name === app.model() }, name)),
+  );
+  byId("footer").replaceChildren(
+    t("footer", { version: app.setup.version }),
+    " · ",
+    el("a", { href: "/docs" }, t("api")),
+  );
 }
 
 async function show({ focus = false } = {}) {
@@ -86,7 +108,8 @@ async function show({ focus = false } = {}) {
 }
 
 addEventListener("hashchange", () => {
-  if (location.hash === "#main") { // the link that skips the navigation
+  if (location.hash === "#main") {
+    // the link that skips the navigation
     history.replaceState(null, "", state.address(state.view()));
     byId("main").focus();
     return;

@@ -15,12 +15,28 @@ export function head(name) {
 // A row of examples for the languages that the server has models for.
 export function exampleRow(examples, app, pick, label = (item) => item) {
   const groups = Object.entries(examples).map(([language, items]) => [app.modelFor(language), items]);
-  const chips = groups.filter(([model]) => model).flatMap(([model, items]) => (Array.isArray(items)
-    ? items : Object.keys(items)).map((item) => el("button", {
-    type: "button", class: "chip example", lang: /[가-힣]/.test(item) ? "ko" : "en", onclick: () => pick(item, model),
-  }, label(item))));
-  return el("div", { class: "row", role: "group", "aria-label": t("examples") },
-    el("span", { class: "label", "aria-hidden": "true" }, t("examples")), chips);
+  const chips = groups
+    .filter(([model]) => model)
+    .flatMap(([model, items]) =>
+      (Array.isArray(items) ? items : Object.keys(items)).map((item) =>
+        el(
+          "button",
+          {
+            type: "button",
+            class: "chip example",
+            lang: /[가-힣]/.test(item) ? "ko" : "en",
+            onclick: () => pick(item, model),
+          },
+          label(item),
+        ),
+      ),
+    );
+  return el(
+    "div",
+    { class: "row", role: "group", "aria-label": t("examples") },
+    el("span", { class: "label", "aria-hidden": "true" }, t("examples")),
+    chips,
+  );
 }
 
 // A text whose words can be clicked. Words that share characters (갔 is 가 and 었) are one button. The arrow keys move
@@ -36,23 +52,51 @@ export function wordPicker(sentence, { label, pressed, pick, number = null }) {
   });
   const children = [];
   let done = 0;
+  let chunk = null; // words without white space between them, such as a Korean eojeol: a line does not break there
+  const append = (node, begins) => {
+    if (begins || !chunk) {
+      chunk = el("span", { class: "chunk" });
+      children.push(chunk);
+    }
+    chunk.append(node);
+  };
   const buttons = groups.map((group) => {
-    if (group.start > done) children.push(el("span", { class: "gap" }, sentence.text.slice(done, group.start)));
+    const gap = sentence.text.slice(done, group.start);
+    if (/\s/.test(gap)) children.push(el("span", { class: "gap" }, gap));
+    else if (gap) append(gap, false);
     done = group.end;
     const on = group.positions.some((position) => pressed.includes(position));
-    const button = el("button", {
-      type: "button", class: "word", "aria-pressed": String(on), tabindex: "-1", "data-at": group.start,
-      onclick: () => pick(group.positions[0], group.start, group.end),
-    }, sentence.text.slice(group.start, group.end));
-    children.push(button);
+    const button = el(
+      "button",
+      {
+        type: "button",
+        class: "word",
+        "aria-pressed": String(on),
+        tabindex: "-1",
+        "data-at": group.start,
+        onclick: () => pick(group.positions[0], group.start, group.end),
+      },
+      sentence.text.slice(group.start, group.end),
+    );
+    append(button, /\s/.test(gap));
     return button;
   });
   if (done < sentence.text.length) children.push(sentence.text.slice(done));
-  (buttons.find((button) => button.getAttribute("aria-pressed") === "true") || buttons[0])?.setAttribute("tabindex", "0");
-  return el("div", {
-    class: "words", role: "group", "aria-label": label, "data-sentence": number,
-    onkeydown: (event) => moveFocus(event, buttons),
-  }, children);
+  (buttons.find((button) => button.getAttribute("aria-pressed") === "true") || buttons[0])?.setAttribute(
+    "tabindex",
+    "0",
+  );
+  return el(
+    "div",
+    {
+      class: "words",
+      role: "group",
+      "aria-label": label,
+      "data-sentence": number,
+      onkeydown: (event) => moveFocus(event, buttons),
+    },
+    children,
+  );
 }
 
 export function moveFocus(event, buttons) {
@@ -68,12 +112,17 @@ export function moveFocus(event, buttons) {
 // Keep the focus on the same word when a picker is drawn again.
 export function keepFocus(root, draw) {
   const focused = root.contains(document.activeElement) ? document.activeElement : null;
-  const place = focused && [focused.closest("[data-sentence]")?.dataset.sentence, focused.dataset.at, focused.className];
+  const place = focused && [
+    focused.closest("[data-sentence]")?.dataset.sentence,
+    focused.dataset.at,
+    focused.className,
+  ];
   draw();
   if (!place) return;
   const [sentence, at, kind] = place;
-  const same = [...root.querySelectorAll(kind ? `.${kind.split(" ")[0]}` : "*")].find((node) => node.dataset.at === at
-    && node.closest("[data-sentence]")?.dataset.sentence === sentence);
+  const same = [...root.querySelectorAll(kind ? `.${kind.split(" ")[0]}` : "*")].find(
+    (node) => node.dataset.at === at && node.closest("[data-sentence]")?.dataset.sentence === sentence,
+  );
   same?.focus();
 }
 
@@ -92,28 +141,63 @@ export const context = ([before, word, after]) => [before, el("b", {}, word), af
 
 // A list of texts with a value and a bar each.
 export function barList(rows) {
-  return el("ol", { class: "bars" }, rows.map(({ value, share, text, own }) => {
-    const fill = el("span", { class: "fill" });
-    fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
-    return el("li", { class: own ? "own" : null }, el("span", { class: "value" }, value), el("span", { class: "what" }, fill, text));
-  }));
+  return el(
+    "ol",
+    { class: "bars" },
+    rows.map(({ value, share, text, own }) => {
+      const fill = el("span", { class: "fill" });
+      fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
+      return el(
+        "li",
+        { class: own ? "own" : null },
+        el("span", { class: "value" }, value),
+        el("span", { class: "what" }, fill, text),
+      );
+    }),
+  );
 }
 
 // The same lists as a picture, one column for each: [{title, rows: [{value, share, label: [before, word, after]}]}].
 export function barPicture(title, columns) {
-  const width = 340, row = 26, top = 64;
+  const width = 340,
+    row = 26,
+    top = 64;
   const height = top + row * Math.max(1, ...columns.map(({ rows }) => rows.length)) + 12;
-  return svg("svg", { viewBox: `0 0 ${width * columns.length + 20} ${height}`, role: "img" },
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${width * columns.length + 20} ${height}`, role: "img" },
     svg("text", { x: 16, y: 26, class: "head" }, title),
-    columns.map(({ title: name, rows }, column) => svg("g", {},
-      svg("text", { x: 16 + column * width, y: 52, class: "soft" }, name),
-      rows.map(({ value, share, label }, at) => {
-        const x = 16 + column * width, y = top + at * row;
-        return svg("g", {},
-          svg("rect", { x: x + 46, y, width: Math.max(1, (width - 66) * Math.min(1, Math.max(0, share))), height: row - 5, rx: 4, class: "f0", opacity: 0.25 }),
-          svg("text", { x: x + 38, y: y + 15, "text-anchor": "end", class: "soft" }, value),
-          svg("text", { x: x + 54, y: y + 15 }, clip(label, 40).map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part))));
-      }))));
+    columns.map(({ title: name, rows }, column) =>
+      svg(
+        "g",
+        {},
+        svg("text", { x: 16 + column * width, y: 52, class: "soft" }, name),
+        rows.map(({ value, share, label }, at) => {
+          const x = 16 + column * width,
+            y = top + at * row;
+          return svg(
+            "g",
+            {},
+            svg("rect", {
+              x: x + 46,
+              y,
+              width: Math.max(1, (width - 66) * Math.min(1, Math.max(0, share))),
+              height: row - 5,
+              rx: 4,
+              class: "f0",
+              opacity: 0.25,
+            }),
+            svg("text", { x: x + 38, y: y + 15, "text-anchor": "end", class: "soft" }, value),
+            svg(
+              "text",
+              { x: x + 54, y: y + 15 },
+              clip(label, 40).map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part)),
+            ),
+          );
+        }),
+      ),
+    ),
+  );
 }
 
 // Cut the text around a word to about `size` characters.
@@ -121,8 +205,11 @@ export function clip([before, word, after], size) {
   const room = Math.max(2, size - word.length);
   const left = Math.min(before.length, Math.max(Math.floor(room / 2), room - after.length));
   const right = room - left;
-  return [before.length > left ? `…${before.slice(-left).replace(/^\S*(?=\s)/, "")}` : before, word,
-    after.length > right ? `${after.slice(0, right).replace(/(\s)\S*$/, "$1")}…` : after];
+  return [
+    before.length > left ? `…${before.slice(-left).replace(/^\S*(?=\s)/, "")}` : before,
+    word,
+    after.length > right ? `${after.slice(0, right).replace(/(\s)\S*$/, "$1")}…` : after,
+  ];
 }
 
 export const textWidth = (text) => [...text].reduce((sum, letter) => sum + (letter > "\u1100" ? 12.6 : 6.7), 0);

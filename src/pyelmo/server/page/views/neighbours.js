@@ -1,19 +1,34 @@
 // Neighbours: the occurrences of a text nearest to a word in its sentence, and a map of all its occurrences.
 
 import { ask } from "../api.js";
-import { announce, debounce, el, svg } from "../dom.js";
+import { debounce, el, svg } from "../dom.js";
 import { NEIGHBOURS } from "../examples.js";
 import { tools } from "../export.js";
-import { barList, barPicture, context, exampleRow, head, keepFocus, marked, sentenceBox, unmarked, wordPicker } from "../parts.js";
+import {
+  barList,
+  barPicture,
+  context,
+  exampleRow,
+  head,
+  keepFocus,
+  marked,
+  sentenceBox,
+  unmarked,
+  wordPicker,
+} from "../parts.js";
 import * as state from "../state.js";
 import { t } from "../text.js";
 
 const POLL = 400; // milliseconds between two looks at the progress
 
 export function mount(app) {
-  let data = null, map = null, left = false;
+  let data = null,
+    map = null,
+    left = false;
   const indexes = () => app.setup.indexes;
-  const chosen = () => indexes().find(({ name }) => name === state.get("index")) || indexes()[indexes().length - 1];
+  const chosen = () =>
+    indexes().find(({ name }) => name === state.get("index")) ||
+    indexes().findLast(({ language }) => language === app.facts().language);
   if (!state.get("s")) {
     const language = (chosen()?.language || app.language()).startsWith("ko") ? "ko" : "en";
     state.set({ s: NEIGHBOURS[language][0] });
@@ -23,29 +38,87 @@ export function mount(app) {
   const picker = el("div", {});
   const lists = el("div", { class: "split even", hidden: true });
   const mapPanel = el("section", { class: "panel", hidden: true });
-  const box = sentenceBox(state.get("s"), t("queryHelp"), 2, debounce((text) => {
-    state.set({ s: text.replaceAll("\n", " ") });
-    load();
-  }));
+  const box = sentenceBox(
+    state.get("s"),
+    t("queryHelp"),
+    2,
+    debounce((text) => {
+      state.set({ s: text.replaceAll("\n", " ") });
+      load();
+    }),
+  );
   const query = el("section", { class: "panel", hidden: true }, box, picker, problem);
-  const root = el("div", {}, head("neighbours"), el("div", { class: "stack" }, sources,
-    exampleRow(NEIGHBOURS, app, (sentence, model) => {
-      state.set({ s: sentence, model });
-      app.refresh();
-    }, unmarked), query, lists, mapPanel));
+  const root = el(
+    "div",
+    {},
+    head("neighbours"),
+    el(
+      "div",
+      { class: "stack" },
+      sources,
+      exampleRow(
+        NEIGHBOURS,
+        app,
+        (sentence, model) => {
+          state.set({ s: sentence, model, index: null });
+          app.refresh();
+        },
+        unmarked,
+      ),
+      query,
+      lists,
+      mapPanel,
+    ),
+  );
 
   function showSources(message = "") {
     const file = el("input", { type: "file", accept: ".txt,text/plain" });
     const said = el("p", { class: "note", role: "status" }, message);
-    const select = el("select", { onchange: () => { state.set({ index: select.value }); load(); } },
-      indexes().map(({ name, title, occurrences }) => el("option", { value: name, selected: chosen().name === name }, `${title} (${occurrences.toLocaleString()})`)));
+    const select = el(
+      "select",
+      {
+        onchange: () => {
+          state.set({ index: select.value });
+          load();
+        },
+      },
+      chosen() ? null : el("option", { value: "" }, "–"),
+      indexes().map(({ name, title, occurrences }) =>
+        el("option", { value: name, selected: chosen()?.name === name }, `${title} (${occurrences.toLocaleString()})`),
+      ),
+    );
     sources.replaceChildren(
-      indexes().length ? el("label", { class: "row" }, el("span", { class: "label" }, t("index")), select) : el("p", {}, t("noIndex")),
-      app.setup.uploads ? el("div", { class: "row" },
-        el("label", { class: "field" }, el("span", {}, t("ownText", { words: app.setup.limits.words.toLocaleString() })), file),
-        el("button", { type: "button", class: "tool", onclick: () => read(file, said) }, t("build")),
-        app.language() === "other" ? null : el("button", { type: "button", class: "main-button", id: "example-text", onclick: () => build(null, t("exampleTitle"), said) }, t("exampleText")))
-        : el("p", { class: "note" }, t("uploadsOff")), said);
+      ...[
+        chosen() ? null : el("p", {}, t("noIndex")),
+        indexes().length ? el("label", { class: "row" }, el("span", { class: "label" }, t("index")), select) : null,
+        app.setup.uploads
+          ? el(
+              "div",
+              { class: "row" },
+              el(
+                "label",
+                { class: "field" },
+                el("span", {}, t("ownText", { words: app.setup.limits.words.toLocaleString() })),
+                file,
+              ),
+              el("button", { type: "button", class: "tool", onclick: () => read(file, said) }, t("build")),
+              app.language() === "other"
+                ? null
+                : el(
+                    "button",
+                    {
+                      type: "button",
+                      class: "main-button",
+                      id: "example-text",
+                      onclick: () => build(null, t("exampleTitle"), said),
+                    },
+                    t("exampleText"),
+                  ),
+            )
+          : el("p", { class: "note" }, t("uploadsOff")),
+        said,
+      ].filter(Boolean),
+    );
   }
 
   async function read(file, said) {
@@ -62,7 +135,9 @@ export function mount(app) {
         said.replaceChildren(t("building", { title, done: job.done, total: job.total || "…" }), bar);
         bar.max = job.total || 1;
         bar.value = job.done;
-        await new Promise((resolve) => { setTimeout(resolve, POLL); });
+        await new Promise((resolve) => {
+          setTimeout(resolve, POLL);
+        });
         job = await ask(`/explore/index/${job.name}`, undefined, { fresh: true });
       }
       if (left) return;
@@ -90,21 +165,45 @@ export function mount(app) {
       return;
     }
     problem.textContent = data.near.length ? "" : t("noWord");
-    keepFocus(picker, () => picker.replaceChildren(wordPicker(data.sentence, {
-      label: t("pick"), pressed: data.sentence.positions, number: 0, pick: (_, start, end) => {
-        state.set({ s: marked(data.sentence.text, start, end) });
-        box.querySelector("textarea").value = state.get("s");
-        load();
-      },
-    })));
+    keepFocus(picker, () =>
+      picker.replaceChildren(
+        wordPicker(data.sentence, {
+          label: t("pick"),
+          pressed: data.sentence.positions,
+          number: 0,
+          pick: (_, start, end) => {
+            state.set({ s: marked(data.sentence.text, start, end) });
+            box.querySelector("textarea").value = state.get("s");
+            load();
+          },
+        }),
+      ),
+    );
     lists.hidden = !data.near.length;
     mapPanel.hidden = true;
     if (!data.near.length) return;
     lists.replaceChildren(
-      el("section", { class: "panel" }, el("div", { class: "row between" }, el("h2", {}, t("inContext")), tools("neighbours", picture, table)),
-        barList(data.near.map(({ cosine, parts }) => ({ value: cosine.toFixed(2), share: cosine, text: context(parts) })))),
-      el("section", { class: "panel" }, el("h2", {}, t("withoutContext")),
-        barList(data.static.map(([word, cosine]) => ({ value: cosine.toFixed(2), share: cosine, text: el("span", {}, word) })))));
+      el(
+        "section",
+        { class: "panel" },
+        el("div", { class: "row between" }, el("h2", {}, t("inContext")), tools("neighbours", picture, table)),
+        barList(
+          data.near.map(({ cosine, parts }) => ({ value: cosine.toFixed(2), share: cosine, text: context(parts) })),
+        ),
+      ),
+      el(
+        "section",
+        { class: "panel" },
+        el("h2", {}, t("withoutContext")),
+        barList(
+          data.static.map(([word, cosine]) => ({
+            value: cosine.toFixed(2),
+            share: cosine,
+            text: el("span", {}, word),
+          })),
+        ),
+      ),
+    );
     loadMap(index);
   }
 
@@ -123,24 +222,57 @@ export function mount(app) {
     mapPanel.hidden = false;
     const reading = el("p", { class: "note", "aria-live": "polite" }, t("mapMove"));
     const drawing = el("div", { class: "drawing" });
-    mapPanel.replaceChildren(el("div", { class: "row between" }, el("h2", {}, t("mapTitle", { word: word() })), tools("map", () => drawing.firstChild, mapTable)),
-      drawing, reading, legend(), el("p", { class: "note" }, t("mapNote", { shown: `${Math.round(100 * map.shown)} %` }),
-        map.total > map.points.length ? ` ${t("thinned", { shown: map.points.length, total: map.total })}` : ""));
+    mapPanel.replaceChildren(
+      el(
+        "div",
+        { class: "row between" },
+        el("h2", {}, t("mapTitle", { word: word() })),
+        tools("map", () => drawing.firstChild, mapTable),
+      ),
+      drawing,
+      reading,
+      legend(),
+      el(
+        "p",
+        { class: "note" },
+        t("mapNote", { shown: `${Math.round(100 * map.shown)} %` }),
+        map.total > map.points.length ? ` ${t("thinned", { shown: map.points.length, total: map.total })}` : "",
+      ),
+    );
     drawing.append(points(drawing.clientWidth || 640, reading));
   }
 
-  const legend = () => el("ul", { class: "legend" }, map.typical.map((words, group) => el("li", {}, el("i", { class: `c${group % 6}` }),
-    `${map.groups.filter((other) => other === group).length} · ${words.join(", ") || t("others")}`)));
+  const legend = () =>
+    el(
+      "ul",
+      { class: "legend" },
+      map.typical.map((words, group) =>
+        el(
+          "li",
+          {},
+          el("i", { class: `c${group % 6}` }),
+          `${map.groups.filter((other) => other === group).length} · ${words.join(", ") || t("others")}`,
+        ),
+      ),
+    );
 
   function points(width, reading) {
     const height = Math.min(420, Math.max(280, width * 0.55));
     const [xs, ys] = [0, 1].map((axis) => map.points.map((point) => point[axis]));
-    const scale = Math.min((width - 40) / (Math.max(...xs) - Math.min(...xs) || 1), (height - 40) / (Math.max(...ys) - Math.min(...ys) || 1));
+    const scale = Math.min(
+      (width - 40) / (Math.max(...xs) - Math.min(...xs) || 1),
+      (height - 40) / (Math.max(...ys) - Math.min(...ys) || 1),
+    );
     const middle = [xs, ys].map((values) => (Math.max(...values) + Math.min(...values)) / 2);
-    const dots = map.points.map(([x, y], n) => svg("circle", {
-      class: `dot f${map.groups[n] % 6}`, r: 6, cx: (width / 2 + (x - middle[0]) * scale).toFixed(1), cy: (height / 2 - (y - middle[1]) * scale).toFixed(1),
-      onmouseenter: () => choose(n),
-    }));
+    const dots = map.points.map(([x, y], n) =>
+      svg("circle", {
+        class: `dot f${map.groups[n] % 6}`,
+        r: 6,
+        cx: (width / 2 + (x - middle[0]) * scale).toFixed(1),
+        cy: (height / 2 - (y - middle[1]) * scale).toFixed(1),
+        onmouseenter: () => choose(n),
+      }),
+    );
     let at = -1;
     const choose = (n) => {
       dots[at]?.classList.remove("on");
@@ -149,30 +281,63 @@ export function mount(app) {
       const { parts, line } = map.occurrences[at];
       reading.replaceChildren(...context(parts), ` (${t("line", { n: line })})`);
     };
-    return svg("svg", {
-      viewBox: `0 0 ${Math.round(width)} ${Math.round(height)}`, role: "application", tabindex: "0", "aria-label": `${t("mapTitle", { word: word() })}. ${t("mapMove")}`,
-      onkeydown: (event) => {
-        const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-        if (!step) return;
-        event.preventDefault();
-        choose(at + step);
+    return svg(
+      "svg",
+      {
+        viewBox: `0 0 ${Math.round(width)} ${Math.round(height)}`,
+        role: "application",
+        tabindex: "0",
+        "aria-label": `${t("mapTitle", { word: word() })}. ${t("mapMove")}`,
+        onkeydown: (event) => {
+          const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+          if (!step) return;
+          event.preventDefault();
+          choose(at + step);
+        },
       },
-    }, dots);
+      dots,
+    );
   }
 
-  const picture = () => barPicture(data.sentence.text, [
-    { title: t("inContext"), rows: data.near.map(({ cosine, parts }) => ({ value: cosine.toFixed(2), share: cosine, label: parts })) },
-    { title: t("withoutContext"), rows: data.static.map(([other, cosine]) => ({ value: cosine.toFixed(2), share: cosine, label: ["", other, ""] })) }]);
+  const picture = () =>
+    barPicture(data.sentence.text, [
+      {
+        title: t("inContext"),
+        rows: data.near.map(({ cosine, parts }) => ({ value: cosine.toFixed(2), share: cosine, label: parts })),
+      },
+      {
+        title: t("withoutContext"),
+        rows: data.static.map(([other, cosine]) => ({
+          value: cosine.toFixed(2),
+          share: cosine,
+          label: ["", other, ""],
+        })),
+      },
+    ]);
 
-  const table = () => [["kind", "word", "context", "line", "cosine"],
+  const table = () => [
+    ["kind", "word", "context", "line", "cosine"],
     ...data.near.map(({ cosine, parts, line }) => ["in context", parts[1], parts.join(""), line, cosine]),
-    ...data.static.map(([other, cosine]) => ["token layer", other, "", "", cosine])];
+    ...data.static.map(([other, cosine]) => ["token layer", other, "", "", cosine]),
+  ];
 
-  const mapTable = () => [["word", "context", "line", "x", "y", "group"],
-    ...map.occurrences.map(({ parts, line }, n) => [parts[1], parts.join(""), line, ...map.points[n], map.groups[n] + 1])];
+  const mapTable = () => [
+    ["word", "context", "line", "x", "y", "group"],
+    ...map.occurrences.map(({ parts, line }, n) => [
+      parts[1],
+      parts.join(""),
+      line,
+      ...map.points[n],
+      map.groups[n] + 1,
+    ]),
+  ];
 
   showSources();
-  announce("");
   load();
-  return { root, leave: () => { left = true; } };
+  return {
+    root,
+    leave: () => {
+      left = true;
+    },
+  };
 }
