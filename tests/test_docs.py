@@ -17,14 +17,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from docs_support import ROOT, SITE_PAGES
 from playwright.sync_api import sync_playwright
 
 import pyelmo
 
-ROOT = Path(__file__).parents[1]
 ROOT_PAGES = sorted(ROOT.glob("*.md"))  # mkdocs checks the links of the others
-TRACKED = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True).stdout.split()
-PAGES = ROOT_PAGES + [ROOT / name for name in TRACKED if name.endswith(".md")]
+PAGES = ROOT_PAGES + SITE_PAGES
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TEN_MINUTES = 2000  # words
 RECORDS = ("CHANGELOG.md", "log.md")  # to look things up by date, not to read through

@@ -12,7 +12,6 @@ import math
 import re
 import shlex
 import shutil
-import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +20,14 @@ import numpy as np
 import pytest
 import task_support
 import torch
+from docs_support import ROOT, SITE_PAGES
 from support import make_embedder
 
 from pyelmo.cli import build_parser, main
 from pyelmo.experiments.plans import read_plan
 
-ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "tests" / "banks.txt").read_text("utf-8").splitlines()
 KOREAN = ROOT / "src" / "pyelmo" / "probes" / "lists" / "senses.ko.tsv"
-TRACKED = subprocess.run(["git", "ls-files", "README*.md", "docs"], cwd=ROOT, capture_output=True, text=True)
 BLOCK = re.compile(r"^(?:<!-- not run: (.+?) -->\n)?```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DATA = ("text", "toml", "ini", "json", "yaml")  # languages of outputs and files
 NUMBER = r"\d+(?:\.\d*)?"
@@ -64,7 +62,8 @@ def blocks(page: str) -> list[Block]:
 
 
 ELSEWHERE = ("docs/guides/server.md",)  # tests/server/test_server_docs.py runs its blocks against a server
-PAGES = [name for name in TRACKED.stdout.split() if name.endswith(".md") and name not in ELSEWHERE and blocks(name)]
+NAMES = [str(page.relative_to(ROOT)) for page in [*sorted(ROOT.glob("README*.md")), *SITE_PAGES]]
+PAGES = [name for name in NAMES if name not in ELSEWHERE and blocks(name)]
 
 
 def commands(block: Block) -> list[list[str]]:
