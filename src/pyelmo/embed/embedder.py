@@ -376,7 +376,13 @@ class Embedder(LanguageModel):
 
         Args:
             sentences: Strings or lists of words, read as they are needed.
-            layers, pooling, batch_size, device, keep_boundaries, output, dtype: As in `embed`.
+            layers: As in `embed`.
+            pooling: As in `embed`.
+            batch_size: As in `embed`.
+            device: As in `embed`.
+            keep_boundaries: As in `embed`.
+            output: As in `embed`.
+            dtype: As in `embed`.
 
         Returns:
             An iterator over the arrays that `embed` returns.
@@ -449,9 +455,10 @@ class Embedder(LanguageModel):
             sentences: One string, or several sentences as in `embed`.
             batch_size: The largest number of sentences in a batch.
             show_progress_bar: Show a progress bar on stderr.
-            layers, pooling: As in `embed`. Without either, the model's own sentence vector, pooling "sentence": the
-                mean of the token layer, in which frequent words and common directions count less. If the model has
-                none (`elmo sentences` adds it), or with one of the two, the defaults are "average" and "mean".
+            layers: As in `embed`; the default is "average" if `pooling` is given.
+            pooling: As in `embed`; the default is "mean" if `layers` is given. Without either, the model's own
+                sentence vector, pooling "sentence": the mean of the token layer, in which frequent words and common
+                directions count less, or "average" and "mean" if the model has none (`elmo sentences` adds it).
             convert_to_tensor: Return a torch tensor instead of a numpy array.
             normalize_embeddings: Scale each vector to length 1, so that dot products are cosines.
             device: Move the model to this device first.
