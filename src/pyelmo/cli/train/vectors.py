@@ -41,10 +41,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 def _add_train(parser: argparse.ArgumentParser) -> None:
     _add_corpus(parser)
     _add_output(parser)
-    parser.add_argument(
-        "--algorithm", choices=("skip-gram", "cbow"), default="skip-gram",
-        help="training algorithm of word2vec (default: skip-gram)",
-    )  # fmt: skip
+    _add_algorithm(parser)
     parser.add_argument(
         "--loss", choices=("negative", "hierarchical"), default="negative",
         help="loss function: negative sampling or hierarchical softmax (default: negative)",
@@ -80,6 +77,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     options.add_seed(parser, default=1)
     options.add_force(parser)
     options.add_quiet(parser)
+
+
+def _add_algorithm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--algorithm", choices=("skip-gram", "cbow"), default="skip-gram",
+        help="training algorithm of word2vec (default: skip-gram)",
+    )  # fmt: skip
 
 
 def _train(args: argparse.Namespace) -> None:
@@ -121,6 +125,40 @@ def _prepared(args: argparse.Namespace, language: str) -> Iterator[Path]:
         corpus = Path(folder, "corpus" if args.corpus == "-" else source.name)
         prepare(settings, corpus, progress=not args.quiet)
         yield corpus
+
+
+def _add_pairs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="sentence, such as 'The quick brown fox jumps'")
+    parser.add_argument(
+        "--window", type=int, metavar="N", default=2,
+        help="maximum distance between a word and its context words (default: 2)",
+    )  # fmt: skip
+    _add_algorithm(parser)
+    options.add_language(parser, default="general")
+
+
+def _pairs(args: argparse.Namespace) -> None:
+    from pyelmo.text.tokens import split_words
+    from pyelmo.vectors.pairs import training_pairs
+
+    for pair in training_pairs(split_words(args.text, args.language), args.window, args.algorithm):
+        print(" ".join(pair.inputs), pair.predicts, sep="\t")
+
+
+def _add_softmax(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=options.SOFTMAX_MODEL)
+    _add_output(parser)
+    options.add_force(parser)
+
+
+def _softmax(args: argparse.Namespace) -> None:
+    from pyelmo.files import check_output
+    from pyelmo.vectors.softmax import softmax_vectors
+
+    check_output(Path(args.output), force=args.force)
+    vectors = softmax_vectors(args.model)
+    vectors.save(args.output, format=args.format, force=args.force)
+    say(f"{args.output}: {len(vectors):,} vectors of dimension {vectors.dim}")
 
 
 def _add_distill(parser: argparse.ArgumentParser) -> None:
@@ -291,6 +329,18 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 ACTIONS = {
     "train": Action("Train word vectors on a prepared corpus.", EXAMPLE, _add_train, _train),
+    "pairs": Action(
+        "Print the examples that word2vec learns from: the words it reads, a tab, and the word it predicts.",
+        "elmo vectors pairs 'The quick brown fox jumps' --window 2",
+        _add_pairs,
+        _pairs,
+    ),
+    "softmax": Action(
+        "Write one vector for each word that a model predicts: the weights of its softmax.",
+        "elmo vectors softmax en -o words.bin",
+        _add_softmax,
+        _softmax,
+    ),
     "distill": Action(
         "Write the mean contextual vector of each frequent word of a corpus as static vectors.",
         "elmo vectors distill en corpus -o static.bin --vocab-size 50 --occurrences 3",
