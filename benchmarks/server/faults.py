@@ -254,6 +254,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only the faults whose name has this part")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    about = machine()  # the commit at the start: a long run may see others
     os.sched_setaffinity(0, {CLIENT_CORE})
     texts = read_sentences(args.text, 320)
     results = {}
@@ -263,7 +264,7 @@ def main() -> None:
             print(name, json.dumps(results[name], indent=1), flush=True)
     if args.json:
         command = plain_command("python benchmarks/server/faults.py", sys.argv[1:])
-        args.json.write_text(json.dumps({**results, "command": command, "machine": machine()}, indent=1) + "\n")
+        args.json.write_text(json.dumps({**results, "command": command, "machine": about}, indent=1) + "\n")
     failed = [
         f"{name}: {text}" for name, facts in results.items() for text, good in facts["checks"].items() if not good
     ]

@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--infinity", metavar="PYTHON", help="the Python of infinity-emb's environment")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    about = machine()  # the commit at the start: a long run may see others
     os.sched_setaffinity(0, {CLIENT_CORE})
     sentences = sentences_of(args.text, args.sentences)
     results = {name: compare(name, sentences, args.seconds) for name in CASES if args.only in name}
@@ -173,7 +174,7 @@ def main() -> None:
             "results": results, "infinity": others, "ratios": ratios, "sentences": len(sentences), "bar": BAR,
             "words_per_sentence": round(sum(len(text.split()) for text in sentences) / len(sentences), 1),
             "load_average": os.getloadavg()[0],
-            "command": plain_command("python benchmarks/server/load.py", sys.argv[1:]), "machine": machine(),
+            "command": plain_command("python benchmarks/server/load.py", sys.argv[1:]), "machine": about,
         }  # fmt: skip
         args.json.write_text(json.dumps(result, indent=1) + "\n")
 

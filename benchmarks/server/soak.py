@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--capacity-seconds", type=float, default=20.0)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    about = machine()  # the commit at the start: a long run may see others
     os.sched_setaffinity(0, {CLIENT_CORE})
     requests = mixed(read_sentences(args.text, 320))
     port = free_port()
@@ -67,7 +68,7 @@ def main() -> None:
         "neither_200_nor_429": lost, "ready_at_the_end": alive == 200, "exit_status": server.returncode,
         "memory_mb": {"second_minute": round(begin / 1e6, 1), "last_minute": round(end / 1e6, 1)},
         "memory_growth": round(end / begin - 1, 4), "memory_growth_bar": GROWTH_BAR,
-        "command": plain_command("python benchmarks/server/soak.py", sys.argv[1:]), "machine": machine(),
+        "command": plain_command("python benchmarks/server/soak.py", sys.argv[1:]), "machine": about,
     }  # fmt: skip
     print(json.dumps(result, indent=1))
     if args.json:

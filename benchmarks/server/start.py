@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    about = machine()  # the commit at the start: a long run may see others
     result = {}
     for precision in ("float32", "int8"):
         rounds = [start("en", "--precision", precision) for _ in range(args.rounds)]
@@ -59,7 +60,7 @@ def main() -> None:
         print(f"{precision}: {medians['wall']:.2f} s, {medians['cpu']:.2f} s of CPU time, {medians['memory_mb']} MB")
     if args.json:
         command = plain_command("python benchmarks/server/start.py", sys.argv[1:])
-        facts = {**result, "bar": BAR, "load_average": os.getloadavg()[0], "command": command, "machine": machine()}
+        facts = {**result, "bar": BAR, "load_average": os.getloadavg()[0], "command": command, "machine": about}
         args.json.write_text(json.dumps(facts, indent=1) + "\n")
 
 
