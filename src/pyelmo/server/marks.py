@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyelmo.errors import InputError
-from pyelmo.neighbours.search import word_spans
 from pyelmo.text.normalisation import normalise
 from pyelmo.text.rows import TextRow
 from pyelmo.text.tokens import TokenSpan
@@ -60,6 +59,8 @@ def read_sentence(text: str, language: str | None, *, whole: bool = False) -> Se
 
     With `whole`, what stands between the first asterisks is one word, even if the language would divide it.
     """
+    from pyelmo.neighbours.search import word_spans  # an import that would delay the start of the server
+
     if len(text) > MOST_CHARACTERS:
         raise InputError(f"a sentence has {len(text)} characters; at most {MOST_CHARACTERS} are shown. Shorten it")
     plain, marks, end = "", [], 0

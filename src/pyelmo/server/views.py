@@ -20,7 +20,6 @@ import numpy as np
 from pyelmo.arrays import Float32Array, Float64Array
 from pyelmo.embed.embedder import Embedder
 from pyelmo.errors import InputError
-from pyelmo.probes.senses import list_path
 from pyelmo.server.marks import Sentence, choose_word, read_sentence
 from pyelmo.text.lines import numbered_lines
 from pyelmo.text.vocabulary import Vocabulary
@@ -118,6 +117,8 @@ def bundled_texts(language: str) -> list[str]:
     name = language.partition("-")[0]
     if name not in ("en", "ko"):
         return []
+    from pyelmo.probes.senses import list_path  # an import that would delay the start of the server
+
     return [line.split("\t")[2] for _, line in numbered_lines(list_path(name))]
 
 
