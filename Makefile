@@ -3,6 +3,9 @@
 # make check   the checks alone: lint, types, import layers
 # make wheel   the sdist and the wheel in dist/, tried in clean environments without a compiler
 # make extras  each extra alone in a clean environment (many minutes), or some: make extras EXTRAS='ko zst'
+# make docs    the documentation in site/, with warnings as errors
+# make docs-serve  the documentation at http://127.0.0.1:8000, built anew after each change
+# make notebooks   the tutorials as notebooks, executed, with the time of each
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
 # make aarch64     the tests of the C functions on emulated ARM processors (needs gcc-aarch64-linux-gnu and qemu-user)
 # make cross       whether the C functions compile for Windows, macOS and Linux on ARM (installs ziglang, 410 MB)
@@ -11,7 +14,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check wheel extras sanitize aarch64 cross clean
+.PHONY: demo test check wheel extras docs docs-serve notebooks sanitize aarch64 cross clean
 
 demo: .venv/light
 	$(BIN)/python examples/demo.py
@@ -31,6 +34,18 @@ wheel: .venv/installed
 extras: .venv/installed
 	$(BIN)/python tests/install/extras.py $(EXTRAS)
 
+# What would be shown is about the successor of mkdocs.
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1
+
+docs: .venv/docs
+	$(BIN)/mkdocs build --strict
+
+docs-serve: .venv/docs
+	$(BIN)/mkdocs serve
+
+notebooks: .venv/installed
+	$(BIN)/python tools/notebooks.py --run docs/tutorials/[1-9]*.md
+
 sanitize: .venv/installed
 	PYTHON=$(BIN)/python tests/sanitize.sh
 
@@ -41,10 +56,14 @@ cross: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
 	$(BIN)/python -m pytest tests/kernels/test_cross_compile.py
 
-# Without torch, which nothing in the demo needs.
+# Without torch, which neither the demo nor the documentation needs.
 .venv/light: pyproject.toml setup.py constraints.txt $(wildcard src/pyelmo/kernels/cpu/*.[ch])
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+.venv/docs: .venv/light
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 .venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/pyelmo/kernels/cpu/*.[ch])

@@ -23,6 +23,14 @@ settings.register_profile("untimed", deadline=None)  # the first example may com
 settings.load_profile("untimed")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of downloads and archives, away from that of the user."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["PYELMO_CACHE"] = str(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def golden_inputs() -> dict[str, list[list[str]]]:
     return json.loads((GOLDEN / "allennlp-outputs" / "inputs.json").read_text("utf-8"))

@@ -16,7 +16,7 @@ import pyelmo
 import pyelmo.compat.allennlp
 
 MODULES = [pyelmo, pyelmo.encoders, pyelmo.neighbours, pyelmo.tasks, pyelmo.compat.allennlp]
-PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 
 
 def objects() -> dict[str, object]:

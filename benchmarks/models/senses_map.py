@@ -17,10 +17,17 @@ from pathlib import Path
 import numpy as np
 
 import pyelmo
-from pyelmo.plots import COLOURS, FONT
+from pyelmo.plots import COLOURS, FONT, NAMESPACE, STYLE
 
 LIST = Path(pyelmo.__file__).parent / "probes" / "lists"
 PANEL, GAP, TITLE = 150, 14, 22
+LABELS = {  # the rows and the caption
+    "en": (
+        ("token layer", "top layer"),
+        "One point a sentence. Axes of a panel: the first (across) and second (up) principal component of its vectors.",
+    ),
+    "ko": (("0층", "맨 위층"), "점 하나가 문장 하나이다. 칸의 축은 벡터들의 첫째(가로)와 둘째(세로) 주성분이다."),
+}
 
 
 def occurrences(path: Path) -> dict[str, list[tuple[str, str, str]]]:
@@ -56,15 +63,16 @@ def panel(x: float, y: float, points: np.ndarray, senses: list[str]) -> list[str
     return parts
 
 
-def draw(model: pyelmo.Embedder, words: dict[str, list[tuple[str, str, str]]]) -> str:
+def draw(model: pyelmo.Embedder, words: dict[str, list[tuple[str, str, str]]], language: str) -> str:
+    rows, axes = LABELS[language]
     columns = len(words)
     width, height = 80 + columns * (PANEL + GAP), 3 * TITLE + 2 * (PANEL + GAP)
     parts = [
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' role='img' {FONT}>",
-        "<style>text{fill:#333}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+        f"<svg {NAMESPACE} viewBox='0 0 {width} {height}' role='img' {FONT}>",
+        STYLE,
         "<title>Words with two senses: one point a sentence, one colour a sense</title>",
     ]
-    for row, name in enumerate(("token layer", "top layer")):
+    for row, name in enumerate(rows):
         parts.append(f"<text x='0' y='{TITLE + PANEL / 2 + row * (PANEL + GAP):.0f}'>{name}</text>")
     for column, (word, lines) in enumerate(words.items()):
         x = 80 + column * (PANEL + GAP)
@@ -77,9 +85,6 @@ def draw(model: pyelmo.Embedder, words: dict[str, list[tuple[str, str, str]]]) -
             y = height - TITLE * 3 / 2
             parts.append(f"<circle cx='{at + 5}' cy='{y - 4}' r='5' fill='{COLOURS[number]}'/>")
             parts.append(f"<text x='{at + 14}' y='{y}'>{escape(sense)}</text>")
-    axes = (
-        "One point a sentence. Axes of a panel: the first (across) and second (up) principal component of its vectors."
-    )
     parts.append(f"<text x='80' y='{height - 8}'>{axes}</text>")
     return "".join([*parts, "</svg>\n"])
 
@@ -88,12 +93,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a model's name or path")
     parser.add_argument("--words", default="bank,bat,crane,play,spring", help="words of the list, with commas between")
-    parser.add_argument("--language", default="en", help="whose list (default: en)")
+    parser.add_argument(
+        "--language", default="en", choices=LABELS, help="language of the list and of the labels (default: en)"
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, help="the SVG file to write")
     args = parser.parse_args()
     listed = occurrences(LIST / f"senses.{args.language}.tsv")
     words = {word: listed[word] for word in args.words.split(",")}
-    args.output.write_text(draw(pyelmo.load(args.model), words), "utf-8")
+    args.output.write_text(draw(pyelmo.load(args.model), words, args.language), "utf-8")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyelmo.model.bilm import BiLM
     from pyelmo.model.elmo import Elmo
     from pyelmo.model.scalar_mix import ScalarMix
+    from pyelmo.text.fasta import read_fasta
     from pyelmo.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "load",
     "neighbours",
     "read_embeddings",
+    "read_fasta",
     "tasks",
 ]
 
@@ -51,6 +53,7 @@ _MODULES = {
     "embed_corpus": "pyelmo.embed.bulk.run",
     "load": "pyelmo.embed.embedder",
     "read_embeddings": "pyelmo.embed.files.store",
+    "read_fasta": "pyelmo.text.fasta",
 }
 
 

@@ -4,7 +4,7 @@
     ├── InputError          an argument, a sentence or a line of input is invalid        (also a ValueError)
     ├── ConfigError         a setting is unknown or invalid                              (also a ValueError)
     ├── FormatError         the content of a file is invalid                             (also a ValueError)
-    │   └── UnsafeFileError a file could only be read by running code from it
+    │   └── UnsafeFileError a file could run code, or an archive could write elsewhere or fill the disk
     ├── NotFoundError       a model, a file or a name does not exist                     (also a FileNotFoundError)
     ├── OutputError         an output cannot be written                                  (also an OSError)
     ├── DivergedError       the loss of a training run is not a finite number            (also an ArithmeticError)
@@ -48,7 +48,7 @@ class FormatError(PyelmoError, ValueError):
 
 
 class UnsafeFileError(FormatError):
-    """A file could only be read by running code from it."""
+    """A file could only be read by running code from it, or an archive would write elsewhere or fill the disk."""
 
 
 class NotFoundError(PyelmoError, FileNotFoundError):

@@ -1,6 +1,7 @@
-"""Drawings as SVG text without external resources: charts by layer, a map of points, a grid of shares, curves.
+"""Drawings as SVG text without external resources: charts by layer, a map of points, a grid of shares, curves, bars.
 
-All text is escaped.
+All text is escaped. Drawings for .svg files have `STYLE`, which makes them readable on a light and on a dark page;
+those for a report have the colours of the report.
 """
 
 from __future__ import annotations
@@ -14,6 +15,14 @@ from html import escape
 FONT = "font-family='system-ui, Noto Sans CJK KR, Malgun Gothic, Apple SD Gothic Neo, sans-serif' font-size='12'"
 COLOURS = ("#1b6ca8", "#c8553d", "#2a9d5c", "#8a5aa8", "#b8860b", "#4a4a4a", "#d1438f", "#008b8b")
 NAMESPACE = "xmlns='http://www.w3.org/2000/svg'"  # required in an .svg file
+_ON_DARK = ("#5fb0e8", "#ee8a72", "#4fc985", "#bd93d8", "#d9ab3a", "#b5b5b5", "#ec7fb8", "#35bdbd")  # for COLOURS
+# What replaces a colour on a dark page; the last three are lines of a grid, dashed lines and the titles of axes.
+_DARK = {**dict(zip(COLOURS, _ON_DARK, strict=True)), "#ddd": "#4a4f57", "#777": "#999", "#666": "#aaa"}
+STYLE = (
+    "<style>text:not([fill]){fill:#222}@media(prefers-color-scheme:dark){text:not([fill]){fill:#ddd}"
+    + "".join(f"[fill='{light}']{{fill:{dark}}}[stroke='{light}']{{stroke:{dark}}}" for light, dark in _DARK.items())
+    + "}</style>"
+)
 _WIDTH, _HEIGHT = 640, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 14, 30
 _LABEL_HEIGHT, _LABEL_WIDTH, _LABEL_LIMIT = 15, 180, 240
@@ -215,7 +224,7 @@ def share_grid(rows: Sequence[Shares]) -> str:
     cell, label, gap = 64, 300, 4
     columns = max(len(row.shares) for row in rows)
     width, height = label + columns * (cell + gap), 24 + len(rows) * (cell // 2 + gap)
-    parts = [f"<svg {NAMESPACE} viewBox='0 0 {width} {height}' role='img' {FONT}>"]
+    parts = [f"<svg {NAMESPACE} viewBox='0 0 {width} {height}' role='img' {FONT}>{STYLE}"]
     parts += [
         f"<text x='{label + column * (cell + gap) + cell / 2:.0f}' y='14' text-anchor='middle'>layer {column}</text>"
         for column in range(columns)
@@ -226,7 +235,8 @@ def share_grid(rows: Sequence[Shares]) -> str:
         for column, share in enumerate(row.shares):
             x = label + column * (cell + gap)
             parts.append(
-                f"<rect x='{x}' y='{y}' width='{cell}' height='{cell // 2}' fill='{COLOURS[0]}' "
+                f"<rect x='{x}' y='{y}' width='{cell}' height='{cell // 2}' fill='#fff'/>"
+                f"<rect x='{x}' y='{y}' width='{cell}' height='{cell // 2}' style='fill:{COLOURS[0]}' "
                 f"fill-opacity='{share:.3f}' stroke='#999'/>"
                 f"<text x='{x + cell / 2:.0f}' y='{y + 20}' text-anchor='middle' "
                 f"fill='{text_on(share)}'>{share:.2f}</text>"
@@ -266,7 +276,7 @@ def curves(drawn: Sequence[Curve], across: str, up: str, *, log_y: bool = False)
         return _TOP + height * (high - (math.log(y) if log_y else y)) / (high - low)
 
     full = _HEIGHT + _ROW * (len(drawn) + 1)
-    parts = [f"<svg {NAMESPACE} viewBox='0 0 {_WIDTH} {full}' role='img' {FONT}>"]
+    parts = [f"<svg {NAMESPACE} viewBox='0 0 {_WIDTH} {full}' role='img' {FONT}>{STYLE}"]
     parts += _grid(y_ticks, y_of)
     for tick in x_ticks:
         parts.append(f"<text x='{x_of(tick):.1f}' y='{_HEIGHT - 12}' text-anchor='middle'>{tick:g}</text>")
@@ -278,4 +288,36 @@ def curves(drawn: Sequence[Curve], across: str, up: str, *, log_y: bool = False)
             parts += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'/>" for x, y in placed]
         parts += _legend(number, curve.name, f"stroke='{colour}' stroke-width='{3 if curve.dots else 1}'")
     parts.append(f"<text x='{_LEFT}' y='{full - 6}'>across: {escape(across)}; up: {escape(up)}</text>")
+    return "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A value with its name. `colour` is an index into COLOURS."""
+
+    name: str
+    value: float
+    colour: int = 0
+
+
+def bars(groups: Mapping[str, Sequence[Bar]], unit: str) -> str:
+    """Draw horizontal bars from 0 in groups with a title; each group has a scale of its own."""
+    row, label, longest = 24, 250, 300
+    rows = sum(len(group) + 1 for group in groups.values())
+    height = rows * row + 12 * len(groups) + _ROW
+    parts = [f"<svg {NAMESPACE} viewBox='0 0 {_WIDTH} {height}' role='img' {FONT}>{STYLE}"]
+    y = 0
+    for title, group in groups.items():
+        parts.append(f"<text x='0' y='{y + 16}' font-weight='bold'>{escape(title)}</text>")
+        scale = longest / max(bar.value for bar in group)
+        for bar in group:
+            y += row
+            colour, width = COLOURS[bar.colour % len(COLOURS)], bar.value * scale
+            parts.append(
+                f"<text x='{label - 8}' y='{y + 16}' text-anchor='end'>{escape(bar.name)}</text>"
+                f"<rect x='{label}' y='{y + 3}' width='{width:.1f}' height='{row - 6}' fill='{colour}'/>"
+                f"<text x='{label + width + 6:.1f}' y='{y + 16}'>{bar.value:,.0f}</text>"
+            )
+        y += row + 12
+    parts.append(f"<text x='0' y='{height - 6}' {_QUIET}>{escape(unit)}</text>")
     return "".join([*parts, "</svg>"])

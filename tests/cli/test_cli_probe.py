@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import time
+import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -184,3 +189,40 @@ def test_explore_prints_a_table_and_draws_a_map(here, capsys):
     ):
         assert main(["explore", *sentences, "--model", "M1", *more]) == 1
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the browser of this test is a shell script")
+def test_explore_without_sentences_opens_the_page_in_the_browser(here, tmp_path):
+    """The command runs in a process of its own; its browser is a script that writes down the address."""
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {tmp_path}/address.part\nmv {tmp_path}/address.part {tmp_path}/address\n'
+    )
+    browser.chmod(0o755)
+    for sentences, wanted in (
+        ([], "/"),
+        (["--open", "a *둑* & b", "c"], "/#context?s=a+%2A%EB%91%91%2A+%26+b&s=c"),
+    ):
+        (tmp_path / "address").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pyelmo", "explore", *sentences, "--model", "M1"]
+        process = subprocess.Popen(
+            command, env={**os.environ, "BROWSER": str(browser)}, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            while process.poll() is None and not (tmp_path / "address").exists():
+                time.sleep(0.05)
+            address = (tmp_path / "address").read_text().strip()
+            server, slash, rest = address.partition("/#") if "#" in address else (address.rstrip("/"), "/", "")
+            assert slash + rest == wanted
+            with urllib.request.urlopen(f"{server}/explore/setup", timeout=30) as answer:
+                assert [model["name"] for model in json.load(answer)["models"]] == ["M1"]
+        finally:
+            process.terminate()
+            errors = process.communicate()[1]
+        assert process.returncode == 0
+        assert errors.startswith(f"elmo: the explorer is at {address} ")
+
+
+def test_explore_refuses_files_for_the_page(here, capsys):
+    assert main(["explore", "--json"]) == 1
+    assert "need sentences" in capsys.readouterr().err

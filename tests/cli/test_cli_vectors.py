@@ -50,6 +50,30 @@ def test_king_without_man_and_with_woman_is_queen(here, capsys):
     assert json.loads(capsys.readouterr().out)[0]["word"] == "man"
 
 
+def test_pairs_are_what_a_window_shows(here, capsys):
+    assert main(["vectors", "pairs", "The quick brown fox", "--window", "1"]) == 0
+    assert capsys.readouterr().out == "The\tquick\nquick\tThe\nquick\tbrown\nbrown\tquick\nbrown\tfox\nfox\tbrown\n"
+    assert main(["vectors", "pairs", "The quick brown fox", "--algorithm", "cbow"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:3] == ["The brown fox\tquick", "The quick fox\tbrown"]
+    for algorithm in ("skip-gram", "cbow"):  # a single word has no context
+        assert main(["vectors", "pairs", "fox", "--algorithm", algorithm]) == 0
+        assert capsys.readouterr().out == ""
+
+
+def test_the_softmax_of_a_model_is_a_table_of_static_vectors(here, capsys):
+    assert main(["vectors", "softmax", "ko", "-o", "ko.bin"]) == 0
+    assert "ko.bin: 19,997 vectors of dimension 512" in capsys.readouterr().err
+    vectors = StaticVectors.load("ko.bin")
+    assert vectors.analogy("아버지", "남자", "여자", 1)[0].word == "어머니"
+    assert "<UNK>" not in vectors.index
+
+
+def test_a_model_without_a_softmax_has_no_static_vectors(here, clip_model, capsys):
+    assert main(["vectors", "softmax", str(clip_model), "-o", "out.vec"]) == 1
+    assert "has no softmax" in capsys.readouterr().err
+    assert not Path("out.vec").exists()
+
+
 def test_evaluate_prints_sections_totals_and_coverage(here, capsys):
     command = ["vectors", "evaluate", "vectors.vec", "--analogies", "questions.txt", "--pairs", "wordsim.tsv"]
     assert main([*command, "--json"]) == 0
@@ -118,6 +142,9 @@ BAD = {
     "nothing to measure": (["evaluate", "vectors.vec"], "Name files with --analogies or --pairs"),
     "no words to measure": (["evaluate", "vectors.vec", "--pairs", "simlex.txt", "--vocab-size", "0"], "at least 1"),
     "no questions": (["evaluate", "vectors.vec", "--analogies", "simlex.txt"], "simlex.txt, line 1"),
+    "no window": (["pairs", "a b", "--window", "0"], "the window is 0; it must be at least 1"),
+    "no model": (["softmax", "nowhere/model", "-o", "a.vec"], "nowhere/model"),
+    "softmax to an existing file": (["softmax", "en", "-o", "vectors.vec"], "--force"),
     "no corpus": (["train", "nowhere", "-o", "a.vec"], "nowhere: not found"),
     "no format": (["train", "corpus", "-o", "a"], "--format"),
     "existing output": (["train", "corpus", "-o", "vectors.vec", "--format", "glove"], "--force"),

@@ -296,8 +296,11 @@ def test_a_folder_without_a_model_says_what_was_looked_for(tmp_path):
     with pytest.raises(FormatError, match="holds no ELMo model"):
         pyelmo.load(tmp_path)
     (tmp_path / "thing.zip").write_bytes(b"PK")
-    with pytest.raises(FormatError, match="unpack it"):
+    with pytest.raises(FormatError, match="the archive is damaged"):
         pyelmo.load(tmp_path / "thing.zip")
+    (tmp_path / "thing.rar").write_bytes(b"Rar!")
+    with pytest.raises(FormatError, match="unpack any other"):
+        pyelmo.load(tmp_path / "thing.rar")
 
 
 def test_a_hub_id_says_which_extra_it_needs(monkeypatch):

@@ -11,6 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tensorflow_support import (
+    DTYPES,
+    HEADER,
+    block,
+    entry,
+    field,
+    masked,
+    plain_crc32c,
+    shape_message,
+    table,
+    varint,
+    write_checkpoint,
+)
 
 from pyelmo.errors import FormatError, NotFoundError
 from pyelmo.formats.crc32c import crc32c
@@ -19,73 +32,6 @@ from pyelmo.formats.tensorflow_bundle import read_bundle
 GOLDEN = Path(__file__).parents[1] / "golden" / "bilm-tf-training"
 MODELS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 PREFIX = "model.ckpt-180"
-DTYPES = {np.float32: 1, np.float64: 2, np.int32: 3, np.int64: 9, np.float16: 19}
-
-
-def plain_crc32c(data: bytes) -> int:
-    register = 0xFFFFFFFF
-    for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
-    return register ^ 0xFFFFFFFF
-
-
-def masked(data: bytes) -> int:
-    crc = plain_crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def varint(value: int) -> bytes:
-    groups = []
-    while value >= 0x80:
-        groups.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*groups, value])
-
-
-def field(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, bytes):
-        return varint(number << 3 | 2) + varint(len(value)) + value
-    return varint(number << 3) + varint(value)
-
-
-def shape_message(shape) -> bytes:
-    return b"".join(field(2, field(1, size)) for size in shape)
-
-
-def entry(array: np.ndarray, *, shard: int = 0, offset: int = 0) -> bytes:
-    checksum = varint(6 << 3 | 5) + struct.pack("<I", masked(array.tobytes()))
-    numbers = field(1, DTYPES[array.dtype.type]) + field(3, shard) + field(4, offset) + field(5, array.nbytes)
-    return numbers + field(2, shape_message(array.shape)) + checksum
-
-
-def block(items: dict[bytes, bytes], *, compression: int = 0) -> bytes:
-    """A block without prefix compression: every key in full, one restart."""
-    body = b"".join(varint(0) + varint(len(k)) + varint(len(v)) + k + v for k, v in items.items())
-    body += struct.pack("<II", 0, 1) + bytes([compression])
-    return body + struct.pack("<I", masked(body))
-
-
-def table(items: dict[bytes, bytes], *, compression: int = 0) -> bytes:
-    data, meta = block(items, compression=compression), block({})
-    handle = varint(0) + varint(len(data) - 5)
-    index = block({max(items, default=b"") + b"~": handle})
-    footer = varint(len(data)) + varint(len(meta) - 5) + varint(len(data) + len(meta)) + varint(len(index) - 5)
-    return data + meta + index + footer.ljust(40, b"\0") + struct.pack("<Q", 0xDB4775248B80FB57)
-
-
-HEADER = field(1, 1) + field(3, field(1, 1))
-
-
-def write_checkpoint(
-    folder: Path, items: dict[bytes, bytes], shards: dict[str, bytes] | None = None, **options
-) -> Path:
-    prefix = folder / "model.ckpt"
-    (folder / "model.ckpt.index").write_bytes(table(items, **options))
-    for name, data in (shards or {"00000-of-00001": b""}).items():
-        (folder / f"model.ckpt.data-{name}").write_bytes(data)
-    return prefix
 
 
 @pytest.fixture

@@ -61,9 +61,8 @@ def make_shared(folder: Path) -> None:
 
 def formats() -> dict[str, Format]:
     """Return all formats by name."""
-    from fuzz import samples_data, samples_models, samples_vectors, samples_work
+    from fuzz import samples_data, samples_models, samples_old_weights, samples_vectors, samples_work
 
-    groups: Iterator[Format] = (
-        entry for module in (samples_models, samples_vectors, samples_data, samples_work) for entry in module.FORMATS
-    )
+    modules = (samples_models, samples_old_weights, samples_vectors, samples_data, samples_work)
+    groups: Iterator[Format] = (entry for module in modules for entry in module.FORMATS)
     return {entry.name: entry for entry in groups}

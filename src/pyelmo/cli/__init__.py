@@ -26,7 +26,7 @@ from pyelmo.errors import GPU_FULL, PyelmoError, missing_torch
 NOTHING = "nothing was changed"  # said of an interrupted command that says nothing else
 # For each folder of commands: the title of the group in `elmo --help`, and the commands.
 GROUPS = {
-    "use": ("use a model", ("embed", "predict", "score", "explore", "neighbours")),
+    "use": ("use a model", ("embed", "predict", "score", "explore", "neighbours", "serve")),
     "files": ("model files", ("models", "inspect", "convert", "sentences", "push")),
     "train": ("train a model", ("prepare", "pretrain", "finetune", "vectors")),
     "measure": ("measure", ("evaluate", "probe", "bench")),

@@ -18,11 +18,11 @@ from pyelmo.text.rows import FORMATS, PARQUET_COLUMNS, ReadOptions
 if TYPE_CHECKING:
     from pyelmo.embed.embedder import Embedder
 
-MODEL = "bundled model (en, ko), checkpoint file or folder, or Hugging Face Hub id"
+MODEL = "bundled model (en, ko), checkpoint file, folder or archive, its https address, or Hugging Face Hub id"
 # How an encoder is named; see pyelmo.encoders.registry.
 ENCODER = "a model as for `elmo embed`, a file of static vectors, cove:WEIGHTS+VECTORS or transformers:NAME"
 TEXT_FILE = (
-    "text file with one sentence per line, or csv, tsv, JSON Lines or Parquet file with one per row, "
+    "text file with one sentence per line, csv, tsv, JSON Lines or Parquet file with one per row, or FASTA file, "
     "compressed or not (.gz, .zst, .xz, .bz2); - is stdin"
 )
 DOCUMENT_FILE = (

@@ -26,6 +26,7 @@ from pyelmo.errors import InputError
 from pyelmo.files import atomic_path
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import Pretrained
+from pyelmo.formats.sources import is_url
 from pyelmo.hdf5 import create_hdf5
 from pyelmo.model import elmo as model
 from pyelmo.model.bilm import BiLM, Layers
@@ -369,7 +370,9 @@ def _pretrained(options: str | os.PathLike[str] | None, weights: str | os.PathLi
         raise InputError(
             "weight_file is missing; give the path of the weights, because AllenNLP's default download no longer exists"
         )
-    return resolve.read(Path(weights), options=None if options is None else Path(options))
+    sources = [os.fspath(name) for name in (weights, options) if name is not None]
+    files = [name if is_url(name) else Path(name) for name in sources]  # a path is never the id of a model on the Hub
+    return resolve.read(files[0], options=files[1] if options is not None else None)
 
 
 def _encode(bilm: BiLM, ids: Tensor) -> Tensor:  # (..., C) -> (..., P), each distinct word once

@@ -61,6 +61,7 @@ def load(
     revision: str | None = None,
     options: str | Path | None = None,
     vocab: str | Path | Vocabulary | None = None,
+    align: str | Path | None = None,
     device: str | torch.device = "cpu",
     language: str | None = None,
     precision: Precision = "float32",
@@ -69,13 +70,16 @@ def load(
     """Load a pretrained model, ready to embed.
 
     Args:
-        source: A folder or a file of any format that pyelmo reads, the name of a bundled model ("en", "ko"), or a Hub
-            id ("user/name").
+        source: A folder, a file or an archive (.zip, .tar.gz) of any format that pyelmo reads, its address
+            ("https://...", if wished with "#sha256=..."), the name of a bundled model ("en", "ko"), or a Hub id
+            ("user/name").
         revision: The branch, tag or commit of a Hub id (default: the newest version). "user/name@revision" says the
             same.
         options: The options.json of AllenNLP or bilm-tf, if it is not beside the weights.
         vocab: A vocabulary, or a file with one word per line, for a model that reads or predicts words and has none
             beside its weights.
+        align: The align.pth of AllenNLP's multilingual models, a matrix that maps the vectors of this model into the
+            space that its languages share. It changes what `embed`, `stream` and `encode` return, and is not saved.
         device: Where to compute: "cpu", "cuda", "cuda:1", ...
         language: The rules that split strings into words: "en", "ko", "ko-morph" or "general" (default: those of the
             model's training text if known, else "general").
@@ -102,8 +106,8 @@ def load(
     if revision is not None:
         source = hub.with_revision(source, revision)
     embedder = Embedder(
-        formats.read(source, options=options, vocab=vocab), device=device, language=language, precision=precision,
-        threads=threads,
+        formats.read(source, options=options, vocab=vocab, align=align), device=device, language=language,
+        precision=precision, threads=threads,
     )  # fmt: skip
     embedder.word_table()  # packs the weights now, not at the first sentence
     return embedder
@@ -372,7 +376,13 @@ class Embedder(LanguageModel):
 
         Args:
             sentences: Strings or lists of words, read as they are needed.
-            layers, pooling, batch_size, device, keep_boundaries, output, dtype: As in `embed`.
+            layers: As in `embed`.
+            pooling: As in `embed`.
+            batch_size: As in `embed`.
+            device: As in `embed`.
+            keep_boundaries: As in `embed`.
+            output: As in `embed`.
+            dtype: As in `embed`.
 
         Returns:
             An iterator over the arrays that `embed` returns.
@@ -395,18 +405,25 @@ class Embedder(LanguageModel):
         check_choice("dtype", dtype, ("float32", "float16"))
         check_pooling(pooling, keep_boundaries=keep_boundaries)
         form = model_form(self.pretrained, layers) if pooling == SENTENCE else None
+        align = self.pretrained.alignment
+        if form is not None and align is not None:
+            raise InputError("pooling 'sentence' cannot be aligned; choose 'mean', or load the model without align")
         pick = layer_picker(layers, self.config)
         convert = {"convert": torch_engine("output='torch'").to_tensor} if output == "torch" else {}
         if device is not None:
             self.to(device)
-        options = VectorOptions(pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, dtype=dtype, **convert)
+        options = VectorOptions(
+            pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, dtype=dtype, align=align, **convert
+        )
         token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
         run = functools.partial(
             stream_vectors, self.word_table(), batch_size=batch_size, window=WINDOW_BYTES // token_bytes
         )
         if pooling == WORDS:
             split = (self._split_within(sentence, number) for number, sentence in enumerate(sentences))
-            plain = VectorOptions(pick=pick, pooling=None, keep_boundaries=keep_boundaries, dtype="float32")
+            plain = VectorOptions(
+                pick=pick, pooling=None, keep_boundaries=keep_boundaries, dtype="float32", align=align
+            )
             return stream_words(split, functools.partial(run, options=plain), options)
         if form is not None:
             words = (self.tokenise(sentence, number) for number, sentence in enumerate(sentences))
@@ -438,9 +455,10 @@ class Embedder(LanguageModel):
             sentences: One string, or several sentences as in `embed`.
             batch_size: The largest number of sentences in a batch.
             show_progress_bar: Show a progress bar on stderr.
-            layers, pooling: As in `embed`. Without either, the model's own sentence vector, pooling "sentence": the
-                mean of the token layer, in which frequent words and common directions count less. If the model has
-                none (`elmo sentences` adds it), or with one of the two, the defaults are "average" and "mean".
+            layers: As in `embed`; the default is "average" if `pooling` is given.
+            pooling: As in `embed`; the default is "mean" if `layers` is given. Without either, the model's own
+                sentence vector, pooling "sentence": the mean of the token layer, in which frequent words and common
+                directions count less, or "average" and "mean" if the model has none (`elmo sentences` adds it).
             convert_to_tensor: Return a torch tensor instead of a numpy array.
             normalize_embeddings: Scale each vector to length 1, so that dot products are cosines.
             device: Move the model to this device first.
@@ -564,6 +582,9 @@ class Embedder(LanguageModel):
         Returns:
             A module from sentences, or a batch of them, to mixed vectors (B, T, D).
 
+        Raises:
+            InputError: The model was loaded with an alignment, which a module does not apply.
+
         Example:
             >>> import pyelmo
             >>> elmo = pyelmo.load("en").elmo(dropout=0.0)
@@ -573,6 +594,8 @@ class Embedder(LanguageModel):
         """
         from pyelmo.model.elmo import Elmo
 
+        if self.pretrained.alignment is not None:
+            raise InputError("a module cannot be aligned; load the model without align, and multiply its vectors")
         # An embedder without an engine reads the sentences, so that the module does not keep the packed weights alive.
         reader = Embedder(self._build_modules(), device=self.device, language=self.language, precision=self.precision)
         return Elmo(reader.bilm, batch=reader.batch, **options)

@@ -31,7 +31,7 @@ TopLayers = Callable[[Iterable[list[str]]], Iterator[Float32Array]]
 
 POSITIONS = 4096  # positions whose scores are computed together
 # The product of both directions counts the probability of the word itself, p(w), twice. So it is divided by p(w) to
-# this power, chosen on held-out text (docs/results.md).
+# this power, chosen on held-out text (docs/results/guesses.md).
 PRIOR_POWER = 0.7
 # p(w) from the rank r of the word in the vocabulary, which is ordered by falling frequency: the law of Zipf and
 # Mandelbrot, 1 / (r + 2.7). It needs no counts, and on held-out text it does as well as counts.

@@ -30,6 +30,7 @@ class EmbedSettings:
     model: str
     options: str | None = None
     vocab: str | None = None
+    align: str | None = None
     language: str | None = None  # None: the language whose rules split the model's training text
     tokenised: bool = False
     documents: bool = False  # each row of the input is a document, which is split into sentences
@@ -45,7 +46,7 @@ class EmbedSettings:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("model", "options", "vocab"):
+        for name in ("model", "options", "vocab", "align"):
             object.__setattr__(self, name, absolute(getattr(self, name)))
         if not isinstance(self.layers, (str, int)):
             object.__setattr__(self, "layers", mix_weights(self.layers))
@@ -65,7 +66,7 @@ class EmbedSettings:
         return self.build_embedder(self.read_model())
 
     def read_model(self) -> Pretrained:
-        return resolve.read(self.model, options=self.options, vocab=self.vocab)
+        return resolve.read(self.model, options=self.options, vocab=self.vocab, align=self.align)
 
     def build_embedder(self, pretrained: Pretrained) -> Embedder:
         """Return an embedder of a model that was read, after checking that the model has the chosen layers."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyelmo.arrays import Float32Array
 from pyelmo.embed.engines.base import PendingBatch, PickLayers
 from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import pool, pool_words
@@ -32,6 +33,7 @@ class VectorOptions:
     pooling: str | None
     keep_boundaries: bool
     dtype: str
+    align: Float32Array | None = None  # (D, D): a vector x becomes align @ x
     convert: Callable[[np.ndarray], Any] = lambda array: array  # to what the caller wants
 
 
@@ -62,8 +64,8 @@ def stream_vectors(
     """Yield the vectors of each sentence; `window` is the number of tokens in a window."""
     engine = table.engine
     batch_sentences = min(batch_size or engine.batch_sentences, engine.batch_sentences)
-    # Pooling is computed in float32, whatever the dtype of its result.
-    dtype = "float32" if options.pooling else options.dtype
+    # Pooling and alignment are computed in float32, whatever the dtype of the result.
+    dtype = "float32" if options.pooling or options.align is not None else options.dtype
     submitted: deque[_SubmittedBatch] = deque()
     windows: deque[_Window] = deque()
     done = 0  # sentences of earlier windows
@@ -161,6 +163,9 @@ def _finish(batch: _SubmittedBatch, options: VectorOptions, *, copy: bool) -> No
     skipped = 0 if options.keep_boundaries else 1
     for number, start, end in zip(batch.sentences.tolist(), [0, *ends[:-1]], ends, strict=True):
         vectors = values[..., start + skipped : end - skipped, :]  # (.., T, D)
+        if options.align is not None:
+            # One sentence at a time, because the sums of a product depend on the number of its rows.
+            vectors = vectors @ options.align.T
         if options.pooling is not None:
             vectors = pool(vectors, options.pooling)
         if copy or vectors.dtype != options.dtype:

@@ -22,6 +22,7 @@ from pyelmo.errors import InputError, PyelmoError, require_torch
 from pyelmo.files import sha256
 from pyelmo.formats import bundled, resolve
 from pyelmo.formats.native import MODEL_TYPE
+from pyelmo.formats.sources import ARCHIVES
 from pyelmo.parsing import read_json
 from pyelmo.text.lines import existing
 
@@ -131,7 +132,7 @@ def _kind(source: str) -> tuple[str, str]:
     if match := _KIND.fullmatch(source):
         return match[1], match[2]
     path = Path(source)
-    if path.suffix in _VECTOR_FILES and not path.is_dir():
+    if path.suffix in _VECTOR_FILES and not path.is_dir() and not source.endswith(ARCHIVES):
         return "vectors", source
     return "transformers" if _is_transformers(path) else "elmo", source
 

@@ -6,7 +6,7 @@ The weights of a model are arrays by name, from which an engine or the torch mod
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ class Weights(Mapping[str, StoredWeight]):
     def __init__(
         self, config: ModelConfig, stored: Mapping[str, StoredWeight], where: str | Path, *, quantised: bool = False
     ) -> None:
-        """`stored` may read its values on access. If it is a dict, `take` removes each weight from it.
+        """`stored` may read its values on access. If it can be changed, as a dict, `take` removes weights from it.
 
         `quantised` says whether the LSTMs have int8 weights.
         """
@@ -67,7 +67,7 @@ class Weights(Mapping[str, StoredWeight]):
     def take(self, name: str) -> StoredWeight:
         """Return a weight and release it here, so that it is not in memory twice."""
         value = self[name]
-        if isinstance(self.stored, dict):
+        if isinstance(self.stored, MutableMapping):
             del self.stored[name]
         return value
 
@@ -83,7 +83,8 @@ class Pretrained:
     """A model as read from any format: its weights or modules, its lexicon, and the source it was read from.
 
     If `model` is `Weights`, the modules are built on the first access to `bilm`. `language` names the tokeniser rules
-    of the training text, if they are known. `sentence` is how the model makes one vector of a sentence.
+    of the training text, if they are known. `sentence` is how the model makes one vector of a sentence. `alignment`
+    (D, D) maps vectors into the space of another language's model.
     """
 
     model: BiLM | Weights
@@ -92,6 +93,7 @@ class Pretrained:
     source: str
     language: str | None = None
     sentence: SentenceForm | None = None
+    alignment: Float32Array | None = None
 
     @property
     def config(self) -> ModelConfig:

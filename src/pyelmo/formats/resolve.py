@@ -1,7 +1,7 @@
 """Find out which format a source has, and read it; write a model in a format of choice.
 
-A source is a folder (of a model, or of a run that trained one), a file, the name of a bundled model or the id of a
-model on the Hugging Face Hub (`user/name` or `user/name@revision`).
+A source is a folder (of a model, or of a run that trained one), a file, an archive, the address of one of these, the
+name of a bundled model or the id of a model on the Hugging Face Hub (`user/name` or `user/name@revision`).
 """
 
 from __future__ import annotations
@@ -12,29 +12,42 @@ from pathlib import Path
 from typing import Literal
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.formats import allennlp, bilm_tf, bundled, hub, many_langs, native
+from pyelmo.formats import allennlp, bilm_tf, bundled, hub, many_langs, native, tf_hub
 from pyelmo.formats.pretrained import Pretrained, StoredWeight
+from pyelmo.formats.sources import ARCHIVES, is_archive, is_url
 from pyelmo.text.vocabulary import Vocabulary
 
 HDF5 = (".hdf5", ".h5")
 RUN_MODEL = "model"  # folder of the model in the folder of a run
+# Endings of files: a source with one of them is never the id of a model on the Hub.
+FILES = (*HDF5, *ARCHIVES, ".json", ".safetensors", ".index", ".pkl", ".pth", ".pt", ".pb", ".bin", ".txt", ".gz")
 WritableFormat = Literal["pyelmo", "allennlp"]
 
 
 def read(
-    source: str | Path, *, options: str | Path | None = None, vocab: str | Path | Vocabulary | None = None
+    source: str | Path,
+    *,
+    options: str | Path | None = None,
+    vocab: str | Path | Vocabulary | None = None,
+    align: str | Path | None = None,
 ) -> Pretrained:
     """Read a model of any format.
 
     `options` is the path of options.json if that file is not beside the weights; `vocab` is the vocabulary, or a file
-    of one word a line.
+    of one word a line; `align` is a matrix of an alignment (`alignment.py`). All may be addresses.
     """
     path = locate(source)
-    words = vocab if isinstance(vocab, Vocabulary) or vocab is None else Vocabulary.load(_existing(Path(vocab)))
-    options_path = None if options is None else _existing(Path(options))
-    if path.is_dir():
-        return _read_folder(path, options_path, words)
-    return _read_file(path, options_path, words)
+    words = vocab if isinstance(vocab, Vocabulary) or vocab is None else Vocabulary.load(_local_file(vocab))
+    options_path = None if options is None else _local_file(options)
+    read_it = _read_folder if path.is_dir() else _read_file
+    model = read_it(path, options_path, words)
+    if is_url(source) or is_archive(Path(source)):
+        model.source = str(source)
+    if align is not None:
+        from pyelmo.formats.alignment import read_alignment
+
+        model.alignment = read_alignment(_local_file(align), model.config.dim)
+    return model
 
 
 def write(
@@ -72,29 +85,60 @@ def check_precision(path: Path, format: str, precision: native.StoredPrecision) 
         raise InputError(f"{precision} weights: only pyelmo's own format stores them; choose that format, or float32")
 
 
-def _existing(path: Path) -> Path:
+def _local_file(source: str | Path) -> Path:
+    """Return the path of a file that belongs to a model; one with an address is downloaded."""
+    if is_url(source):
+        from pyelmo.formats.sources.download import fetch
+
+        return fetch(str(source))
+    path = Path(source)
     if not path.is_file():
         raise NotFoundError(f"{path}: not found")
     return path
 
 
 def locate(source: str | Path) -> Path:
-    """Return the path of a model; a model on the Hub is downloaded, or taken from the local cache."""
+    """Return the path of a model; one on the Hub or on a server is downloaded, or taken from the local cache."""
     if not str(source):
         raise InputError("the name of the model is empty; give a folder, a file, a bundled model's name or a Hub id")
-    path = Path(source)
+    path = _fetch_model(str(source)) if is_url(source) else Path(source)
     if path.exists() or is_checkpoint_prefix(path):
+        if is_archive(path):
+            from pyelmo.formats.sources.archive import unpack
+
+            path = unpack(path)
         return path / RUN_MODEL if _is_run(path) else path
     name = str(source)
     names = bundled.bundled_names()
     if name in names:
         return bundled.BUNDLED / name
-    hub_id = hub.split_id(source) if isinstance(source, str) else None
-    if hub_id is not None and (hub_id[1] is not None or not path.parent.exists()):
+    if _is_hub_id(source):
         return hub.download(name)
     raise NotFoundError(
         f"{name}: no such file or folder, and no bundled model of that name (bundled: {', '.join(names) or 'none'})"
     )
+
+
+def _is_hub_id(source: str | Path) -> bool:
+    hub_id = hub.split_id(source) if isinstance(source, str) else None
+    if hub_id is None:
+        return False
+    name, revision = hub_id
+    return not name.lower().endswith(FILES) and (revision is not None or not Path(name).parent.exists())
+
+
+def _fetch_model(url: str) -> Path:
+    """Download the file of an address, and the options or weights that belong to it from beside it."""
+    from pyelmo.formats.sources.download import Address, fetch, fetch_first
+
+    path = fetch(url)
+    stem = re.sub(r"[-_.]?(weights|options)$", "", path.stem)
+    if path.suffix in HDF5:
+        fetch_first(Address.parse(url), [f"{stem}_options.json", allennlp.OPTIONS] if stem else [allennlp.OPTIONS])
+    elif path.suffix == ".json":
+        names = [f"{stem}_weights.hdf5"] if stem else [allennlp.WEIGHTS, "model.hdf5"]
+        fetch_first(Address.parse(url), names)
+    return path
 
 
 def _is_run(path: Path) -> bool:
@@ -112,10 +156,14 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
         return native.read(folder, vocab)
     if (folder / many_langs.ENCODER).is_file() or (folder / many_langs.TOKENS).is_file():
         return many_langs.read(folder)
+    if (folder / tf_hub.VARIABLES).is_file():
+        return tf_hub.read(folder)
     weights = sorted(path for path in folder.iterdir() if path.suffix in HDF5)
     checkpoint = bilm_tf.find_prefix(folder)
     if len(weights) == 1:
-        return allennlp.read(weights[0], options or _options_for(weights[0]), vocab)
+        options = options or _options_for(weights[0])
+        model = allennlp.read(weights[0], options, vocab)
+        return model if checkpoint is None else bilm_tf.add_softmax(model, checkpoint, options, vocab)
     if len(weights) > 1:
         raise FormatError(f"{folder}: holds {len(weights)} HDF5 files; name one: {', '.join(p.name for p in weights)}")
     if checkpoint is not None:
@@ -126,7 +174,7 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
         raise NotFoundError(f"{folder}: the training in this folder has not finished. Run its command again first.")
     raise FormatError(
         f"{folder}: holds no ELMo model. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow "
-        f"checkpoint (*.index) and {many_langs.ENCODER}."
+        f"checkpoint (*.index), {tf_hub.VARIABLES.as_posix()} and {many_langs.ENCODER}."
     )
 
 
@@ -142,10 +190,13 @@ def _read_file(path: Path, options: Path | None, vocab: Vocabulary | None) -> Pr
         return _read_folder(path.parent, options, vocab)
     if path.name in (many_langs.ENCODER, many_langs.TOKENS):
         return many_langs.read(path.parent)
+    if path.name in tf_hub.GRAPHS:
+        return _read_folder(path.parent, options, vocab)
     if path.suffix == ".json":
         return allennlp.read(_weights_for(path), path, vocab)
     raise FormatError(
-        f"{path}: not a model file that pyelmo can read. If it is an archive, unpack it and name the folder."
+        f"{path}: not a model file that pyelmo can read. Archives are read as .zip and .tar.gz; unpack any other, and "
+        "name the folder."
     )
 
 

@@ -61,12 +61,30 @@ def load_state_dict(path: Path) -> dict[str, Tensor]:
         UnsafeFileError: The file asks for something else than tensors.
         FormatError: The file is damaged, or its tensors are sparse, quantised, without data, or otherwise not plain.
     """
+    values, size = _load(path)
+    if not isinstance(values, Mapping) or not all(isinstance(value, Tensor) for value in values.values()):
+        raise FormatError(f"{path}: expected a state dict (names and tensors), got {type(values).__name__}")
+    _check_tensors(path, values, size)
+    return dict(values)
+
+
+def load_tensor(path: Path) -> Tensor:
+    """Read a torch file of one tensor, as `load_state_dict` reads several."""
+    value, size = _load(path)
+    if not isinstance(value, Tensor):
+        raise FormatError(f"{path}: expected one tensor, got {type(value).__name__}")
+    _check_tensors(path, {"the tensor": value}, size)
+    return value
+
+
+def _load(path: Path) -> tuple[Any, int]:
+    """Return what a torch file holds, and the size of the file."""
     try:
         with open_regular(path) as file:
             size = file.seek(0, 2)
             for name in _globals(file):
                 _check_global(name, path)
-        values = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True), size
     except PyelmoError:
         raise
     except pickle.UnpicklingError as error:
@@ -75,14 +93,14 @@ def load_state_dict(path: Path) -> dict[str, Tensor]:
         raise _incomplete(path, error) from error
     except Exception as error:  # a damaged file can raise any error
         raise _incomplete(path, error) from error
-    if not isinstance(values, Mapping) or not all(isinstance(value, Tensor) for value in values.values()):
-        raise FormatError(f"{path}: expected a state dict (names and tensors), got {type(values).__name__}")
+
+
+def _check_tensors(path: Path, values: Mapping[str, Tensor], size: int) -> None:
     for name, tensor in values.items():
         _check_tensor(path, name, tensor)
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in values.values()}
     if sum(storages.values()) > size:  # torch makes a storage larger, without values, if a shape asks for more
         raise FormatError(f"{path}: {size:,} bytes, but its tensors have {sum(storages.values()):,}. Is it damaged?")
-    return dict(values)
 
 
 def _globals(file: Any) -> Iterator[str]:

@@ -6,6 +6,7 @@ It needs faiss, the extra `neighbours`.
 from __future__ import annotations
 
 from pyelmo.neighbours.build import build
+from pyelmo.neighbours.export import export
 from pyelmo.neighbours.search import Index, Neighbour, load
 
-__all__ = ["Index", "Neighbour", "build", "load"]
+__all__ = ["Index", "Neighbour", "build", "export", "load"]

@@ -20,7 +20,7 @@ from pyelmo.errors import InputError
 from pyelmo.formats import resolve
 from pyelmo.formats.pretrained import checksum
 from pyelmo.neighbours import layout
-from pyelmo.neighbours.vector_index import SEARCHES, import_faiss, map_file
+from pyelmo.neighbours.vector_index import SEARCHES, RowNumbers, import_faiss, map_file
 from pyelmo.text.normalisation import normalise
 from pyelmo.text.rows import TextRow
 from pyelmo.text.tokens import TokenSpan, split_spans
@@ -130,6 +130,10 @@ class Index:
         >>> vectors = index.load_model().embed([words], layers="top")[0]
         >>> [neighbour.word for neighbour in index.nearest(vectors[position], count=1)]
         ['account']
+        >>> index.vectors(index.rows("account")).shape
+        (1, 1024)
+        >>> index.occurrence(0).word
+        'He'
     """
 
     def __init__(self, path: str | Path, *, verify: bool = True) -> None:
@@ -251,18 +255,50 @@ class Index:
         """
         if count < 1:
             raise InputError(f"the number of neighbours is {count}; it must be at least 1")
-        rows = None if word is None else np.flatnonzero(self._occurrences["word"] == self._word_hash(word))
+        rows = None if word is None else self.rows(word)
         if rows is not None and not len(rows):
             raise InputError(f"{self.path}: the index holds no occurrence of {word!r}. Query without --same-word.")
         query = unit_vectors(np.asarray(vector, dtype=np.float32))
         cosines, nearest_rows = self._search.nearest(query, min(count, len(self)), rows)
         pairs = zip(nearest_rows.tolist(), cosines.tolist(), strict=True)
-        return [self._neighbour(row, cosine) for row, cosine in pairs]
+        return [self.occurrence(row, cosine) for row, cosine in pairs]
 
-    def _word_hash(self, word: str) -> int:
-        return layout.word_hash(normalise(word, self.manifest.get("language", "general")))
+    def rows(self, word: str) -> RowNumbers:
+        """Return the rows of all occurrences of a word.
 
-    def _neighbour(self, row: int, cosine: float) -> Neighbour:
+        Args:
+            word: The word, in any case.
+
+        Returns:
+            The numbers (N,) of its occurrences, in the order of the text; none if the index does not hold the word.
+        """
+        wanted = layout.word_hash(normalise(word, self.manifest.get("language", "general")))
+        return np.flatnonzero(self._occurrences["word"] == wanted)
+
+    def vectors(self, rows: RowNumbers) -> Float32Array:
+        """Return the unit vectors of some rows.
+
+        Args:
+            rows: Numbers of occurrences (N,).
+
+        Returns:
+            An array (N, vector size).
+        """
+        return self._search.vectors(rows)
+
+    def occurrence(self, row: int, cosine: float = 1.0) -> Neighbour:
+        """Return the occurrence in a row.
+
+        Args:
+            row: The number of the occurrence.
+            cosine: Its similarity to a query.
+
+        Returns:
+            The occurrence with its sentence.
+
+        Raises:
+            FormatError: The index is damaged.
+        """
         try:
             number, start, end, _ = self._occurrences[row].tolist()
             offset, size, file, line = self._sentences[number].tolist()

@@ -26,6 +26,7 @@ from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError, missing_extra
 
 RowNumbers = npt.NDArray[np.int64]
+Float16Array = npt.NDArray[np.float16]
 
 VECTORS, INDEX, LISTS, OWNERS = "vectors.f32", "index.faiss", "lists-{:05}.faiss", "owners.i4"
 EXACT_AT_MOST = 100_000  # vectors; more vectors are stored in inverted lists unless the caller asks for exact search
@@ -161,6 +162,10 @@ class ExactSearch:
             nearest_rows.append(positions[0] + start if isinstance(block, slice) else block[positions[0]])
         return _in_order(np.concatenate(cosines), np.concatenate(nearest_rows), count)
 
+    def vectors(self, rows: RowNumbers) -> Float32Array:
+        """Return the vectors (N, D) of some rows."""
+        return np.array(self._vectors[rows])
+
 
 class ListSearch:
     """A search that compares a query with the vectors of the lists whose centroids are nearest to it."""
@@ -202,6 +207,33 @@ class ListSearch:
         cosines, nearest_rows = (np.concatenate([result[side][0] for result in results]) for side in (0, 1))
         exists = nearest_rows >= 0  # faiss fills up with -1
         return _in_order(cosines[exists], nearest_rows[exists], count)
+
+    def vectors(self, rows: RowNumbers) -> Float32Array:
+        """Return the vectors (N, D) of some rows, as they are stored in float16."""
+        wanted, places = np.unique(rows, return_inverse=True)
+        vectors = np.zeros((len(wanted), self._index.d), dtype=np.float32)
+        first = 0
+        for part in self._parts:  # each holds consecutive rows
+            begin, end = np.searchsorted(wanted, (first, first + part.ntotal)).tolist()
+            first += part.ntotal
+            for number in np.unique(self._owners[wanted[begin:end]]).tolist():
+                ids, codes = _list_of(part, number)
+                at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+                found = wanted[at] == ids
+                vectors[at[found]] = codes[found]
+        return vectors[places]
+
+
+def _list_of(part: Any, number: int) -> tuple[RowNumbers, Float16Array]:
+    """Return copies of the rows (N,) and vectors (N, D) of one inverted list."""
+    faiss, lists = import_faiss(), part.invlists
+    size, width = lists.list_size(number), lists.code_size
+    if not size:
+        return np.zeros(0, np.int64), np.zeros((0, part.d), np.float16)
+    # The pointers are into the mapped file, which stays open as long as the part.
+    ids = faiss.rev_swig_ptr(lists.get_ids(number), size).copy()
+    codes = faiss.rev_swig_ptr(lists.get_codes(number), size * width).copy()
+    return ids, codes.view(np.float16).reshape(size, part.d)
 
 
 def _with_lists(index: Any, path: Path) -> Any:

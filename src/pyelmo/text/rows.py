@@ -3,6 +3,7 @@
     text               one text per line
     csv, tsv, jsonl    one text per row, in a named column (csv and tsv: the first line names the columns)
     parquet            one text per row, in a column of strings or of lists of words
+    fasta              one protein per record, with its residues as words
 
 The format is recognised by the name of a file, else by its first lines; any file may be compressed. What looks like a
 table is never read as plain text: without the name of a column it is an error that lists the columns.
@@ -21,11 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.text import fasta
 from pyelmo.text.encodings import BLOCK, as_utf8, check_encoding, decode_line
 from pyelmo.text.parquet import open_parquet, records_from
 from pyelmo.text.streams import Opened, bare_suffix, input_name, is_compressed, open_bytes
 
-FORMATS = ("auto", "text", "csv", "tsv", "jsonl", "parquet")
+FORMATS = ("auto", "text", "csv", "tsv", "jsonl", "parquet", "fasta")
 # Columns of a Parquet file that may hold its texts; the first that exists is read. Lists of words come first, because
 # they need no splitting.
 PARQUET_COLUMNS = ("tokens", "sentence", "text")
@@ -33,7 +35,7 @@ LONGEST_LINE = 1 << 22  # bytes; a longer line of a paragraph is cut at a space,
 
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-    ".parquet": "parquet",
+    ".parquet": "parquet", **dict.fromkeys(fasta.SUFFIXES, "fasta"),
 }  # fmt: skip
 _PARQUET_MAGIC = b"PAR1"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can express
@@ -81,7 +83,7 @@ def read_rows(path: str | Path, options: ReadOptions | None = None, *, stripped:
     """Yield the texts of a file, or of stdin for "-": one for each line or row, blank ones too.
 
     Args:
-        path: The file: text, csv, tsv, jsonl or Parquet, compressed (gz, xz, bz2, zst) or not.
+        path: The file: text, csv, tsv, jsonl, Parquet or FASTA, compressed (gz, xz, bz2, zst) or not.
         options: The column of a table and the encoding (default: plain text in UTF-8).
         stripped: Remove the white space around a text; otherwise offsets count from the start of the line.
 
@@ -196,7 +198,7 @@ def _opened_kind(file: io.BufferedReader, path: str | Path, options: ReadOptions
         option = f"--column {options.column}" if options.column is not None else f"--keep {','.join(options.keep)}"
         advice = "Leave the option out, or name the format with --input-format (input_format=)."
         raise InputError(f"{name}: is plain text, which has no columns, but {option} is set. {advice}")
-    if kind != "text" and options.column is None:
+    if kind not in ("text", "fasta") and options.column is None:
         columns = ", ".join(_columns(start, kind)) or "none was found"
         advice = "Choose one with --column (column=), or read plain text with --input-format text (input_format=)."
         raise InputError(f"{name}: is {kind} with columns, and none is named. Columns: {columns}. {advice}")
@@ -265,7 +267,7 @@ def parquet_rows(path: str | Path, options: ReadOptions, first: int) -> Iterator
 def _rows_of(records: Records, options: ReadOptions) -> Iterator[TextRow]:
     column = options.column
     for where, record in records:
-        column = column or next(iter(record))  # of Parquet, whose reader has chosen it
+        column = column or next(iter(record))  # of Parquet, whose reader has chosen it, and of FASTA: the residues
         for wanted in (column, *options.keep):
             if wanted not in record:
                 raise _missing_column(where, wanted, record)
@@ -371,9 +373,14 @@ def _parquet_records(file: io.BufferedReader, name: str, options: ReadOptions, f
             yield f"{name}, row {number}", record
 
 
+def _fasta_records(file: io.BufferedReader, name: str, options: ReadOptions) -> Records:
+    return fasta.fasta_records(text_lines(file, name), name)
+
+
 _READERS: dict[str, Callable[[io.BufferedReader, str, ReadOptions], Records]] = {
     "csv": _csv_records,
     "tsv": _tsv_records,
     "jsonl": _json_records,
     "parquet": _parquet_records,
+    "fasta": _fasta_records,
 }

@@ -1,15 +1,12 @@
 """The file format of gensim: a pickle, and a .npy file next to it for each large array.
 
-A pickle can run code, and even numpy's own classes, filled from a pickle, can read any memory of the process. So every
-class that the pickle names becomes a plain holder of what the file has for it, and arrays are built here from their
-bytes, after checks. gensim is not needed.
+The pickle is read without running it (`formats/numpy_pickle.py`), and without gensim.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import pickle
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,131 +18,46 @@ import numpy.typing as npt
 from pyelmo.arrays import Float32Array
 from pyelmo.errors import FormatError, NotFoundError, UnsafeFileError, missing_extra
 from pyelmo.files import open_regular
+from pyelmo.formats.numpy_pickle import ArrayUnpickler, Holder, Items, LimitedFile, StoredArray
 from pyelmo.vectors.fasttext import Subwords, check_ngram_lengths
 
 # The start of a pickle whose outermost object is one of gensim's, in the protocols 2 to 5.
 SIGNATURE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?(?:c|\x8c.|X.{4})gensim\.", re.DOTALL)
 EXPORT = "Save the vectors with gensim's save_word2vec_format, which every version writes."
-_ARRAY_MODULES = {
-    "numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric",
-}  # fmt: skip
 _WORDS, _MATRIX = ("index_to_key", "index2word", "index2entity"), ("vectors", "syn0")  # gensim 4, and earlier versions
 _FASTTEXT = "vectors_vocab"  # gensim does not store fastText vectors that follow from these and the n-grams
 
 
-class _Holder:
-    """The attributes of an object, without its methods."""
-
-    def __init__(self, *arguments: object) -> None:
-        pass
-
-    def __setstate__(self, state: object) -> None:
-        if isinstance(state, dict):
-            self.__dict__.update(state)
-
-
-class _Items(dict[Any, Any]):
-    """Any kind of dictionary."""
-
-    def __init__(self, *arguments: object) -> None:
-        super().__init__()
-
-    def __setstate__(self, state: object) -> None:
-        pass
-
-
-class _Dtype:
-    """A dtype of plain numbers, such as "f4". All that a pickle can say about other dtypes is ignored."""
-
-    def __init__(self, name: object = None, *arguments: object) -> None:
-        self.name, self.order = name, "<"
-
-    def __setstate__(self, state: object) -> None:
-        if isinstance(state, tuple) and len(state) > 1 and state[1] == ">":
-            self.order = ">"
-
-    def numbers(self) -> np.dtype[Any] | None:
-        if not isinstance(self.name, str) or not re.fullmatch(r"f[248]|i[1248]|u[1248]", self.name):
-            return None
-        return np.dtype(self.order + self.name)
-
-
-class _Array:
-    """An array: as `_reconstruct` makes it, which fills it afterwards."""
-
-    def __init__(self, *arguments: object) -> None:
-        self.parts: tuple[object, ...] = ()
-
-    def __setstate__(self, state: object) -> None:
-        if isinstance(state, tuple) and len(state) == 5:
-            _, shape, dtype, by_columns, data = state
-            self.parts = (data, dtype, shape, "F" if by_columns else "C")
-
-    def values(self) -> npt.NDArray[Any] | None:
-        """Return the array, or None if it has no plain numbers or not as many as its shape says."""
-        if len(self.parts) != 4:
-            return None
-        data, dtype, shape, order = self.parts
-        numbers = dtype.numbers() if isinstance(dtype, _Dtype) else None
-        if numbers is None or not isinstance(data, bytes | bytearray) or not isinstance(shape, tuple):
-            return None
-        if len(shape) > 8 or not all(type(size) is int and size >= 0 for size in shape):
-            return None
-        if math.prod(shape) * numbers.itemsize != len(data):
-            return None
-        return np.frombuffer(data, numbers).reshape(shape, order="F" if order == "F" else "C")
-
-
-class _Buffer(_Array):
-    """An array as `_frombuffer` makes it, from its bytes at once."""
-
-    def __init__(self, *arguments: object) -> None:
-        self.parts = arguments
-
-
-_NUMPY = {"_reconstruct": _Array, "_frombuffer": _Buffer, "scalar": _Holder, "ndarray": _Holder, "dtype": _Dtype}
 _PLAIN = {
-    ("collections", "defaultdict"): _Items, ("collections", "OrderedDict"): _Items, ("builtins", "int"): _Holder,
-    ("builtins", "hash"): _Holder,
+    ("collections", "defaultdict"): Items, ("collections", "OrderedDict"): Items, ("builtins", "int"): Holder,
+    ("builtins", "hash"): Holder,
 }  # fmt: skip
 
 
-# The unpickler in Python, because the one in C reserves memory for any number that a file names.
-class _PlainUnpickler(pickle._Unpickler):
+class _PlainUnpickler(ArrayUnpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if module in _ARRAY_MODULES and name in _NUMPY:
-            return _NUMPY[name]
         if (module, name) in _PLAIN:
             return _PLAIN[module, name]
         if module.split(".")[0] == "gensim" or module.startswith("numpy.random"):
-            return _Holder
-        raise UnsafeFileError(f"the file asks for {module}.{name}, which gensim vectors do not need")
-
-
-class _Limited:
-    """A file that returns at most what it has, without reserving memory for more."""
-
-    def __init__(self, file: Any) -> None:
-        self._file, self._rest = file, os.fstat(file.fileno()).st_size
-        self.readline = file.readline
-
-    def read(self, size: int) -> bytes:
-        data: bytes = self._file.read(min(size, self._rest))
-        return data
+            return Holder
+        try:
+            return super().find_class(module, name)
+        except UnsafeFileError as error:
+            raise UnsafeFileError(f"{error}, which gensim vectors do not need") from None
 
 
 def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
     """Read the words and vectors of KeyedVectors or of a complete model (Word2Vec, FastText)."""
     try:
         with open_regular(path) as file:
-            stored = _PlainUnpickler(_Limited(file)).load()
+            stored = _PlainUnpickler(LimitedFile(file)).load()
     except UnsafeFileError as error:
         raise UnsafeFileError(f"{path}: {error}. It was not loaded, because it could run code. {EXPORT}") from error
     except Exception as error:  # a damaged pickle can raise any error
         reason = f"{type(error).__name__}: {error}"[:200]
         raise FormatError(f"{path}: not a complete gensim file ({reason}). {EXPORT}") from error
     inner = getattr(stored, "wv", None)
-    base, holder = (f"{path}.wv", inner) if isinstance(inner, _Holder) else (str(path), stored)
+    base, holder = (f"{path}.wv", inner) if isinstance(inner, Holder) else (str(path), stored)
     values = _attributes(holder)
     names = values.get("__numpys", ())
     for name in names if isinstance(names, list | tuple) else ():
@@ -168,8 +80,8 @@ def read(path: Path) -> tuple[list[str], Float32Array, Subwords | None]:
 
 
 def _attributes(holder: object) -> dict[str, Any]:
-    attributes = vars(holder).items() if isinstance(holder, _Holder) else ()
-    return {str(name): value.values() if isinstance(value, _Array) else value for name, value in attributes}
+    attributes = vars(holder).items() if isinstance(holder, Holder) else ()
+    return {str(name): value.values() if isinstance(value, StoredArray) else value for name, value in attributes}
 
 
 def write(path: Path, words: Sequence[str], matrix: Float32Array) -> None:

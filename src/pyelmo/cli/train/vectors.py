@@ -1,4 +1,4 @@
-"""elmo vectors: train, query and evaluate static word vectors, which have one vector per word."""
+"""elmo vectors: train, distil, query and evaluate static word vectors, which have one vector per word."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from pyelmo.vectors.evaluate import AnalogyScore
     from pyelmo.vectors.static import SimilarWord, StaticVectors
 
-HELP = "Train, query and evaluate static word vectors (word2vec, fastText, GloVe)."
+HELP = "Train, distil, query and evaluate static word vectors (word2vec, fastText, GloVe)."
 EXAMPLE = "elmo vectors train corpus -o vectors.vec --algorithm cbow --min-count 2 --threads 2"
 
 
-def _add_train(parser: argparse.ArgumentParser) -> None:
+def _add_corpus(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="folder that `elmo prepare` wrote, or a file of text")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,
         help="file to write: .vec or .txt (text), .bin (binary; fastText's format with --subwords) or .kv (gensim)",
@@ -33,10 +36,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--format", metavar="FORMAT",
         help="format of the file: word2vec, word2vec-binary, glove, fasttext or gensim (default: by the suffix of OUT)",
     )  # fmt: skip
-    parser.add_argument(
-        "--algorithm", choices=("skip-gram", "cbow"), default="skip-gram",
-        help="training algorithm of word2vec (default: skip-gram)",
-    )  # fmt: skip
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    _add_corpus(parser)
+    _add_output(parser)
+    _add_algorithm(parser)
     parser.add_argument(
         "--loss", choices=("negative", "hierarchical"), default="negative",
         help="loss function: negative sampling or hierarchical softmax (default: negative)",
@@ -74,6 +79,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     options.add_quiet(parser)
 
 
+def _add_algorithm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--algorithm", choices=("skip-gram", "cbow"), default="skip-gram",
+        help="training algorithm of word2vec (default: skip-gram)",
+    )  # fmt: skip
+
+
 def _train(args: argparse.Namespace) -> None:
     from pyelmo.files import check_output
     from pyelmo.vectors import store
@@ -89,14 +101,14 @@ def _train(args: argparse.Namespace) -> None:
         negative=args.negative, min_count=args.min_count, epochs=args.epochs, lr=args.lr, sample=args.sample,
         lowercase=args.lowercase, ngrams=tuple(args.ngrams), buckets=args.buckets, workers=args.threads, seed=args.seed,
     )  # fmt: skip
-    with _prepared(args) as corpus:
+    with _prepared(args, args.language) as corpus:
         vectors = train(corpus, settings, progress=not args.quiet)
     vectors.save(output, format=format, force=args.force)
     say(f"{output}: {len(vectors):,} vectors of dimension {vectors.dim} ({format})")
 
 
 @contextlib.contextmanager
-def _prepared(args: argparse.Namespace) -> Iterator[Path]:
+def _prepared(args: argparse.Namespace, language: str) -> Iterator[Path]:
     """Yield the folder of the corpus; a file of text is prepared in a temporary folder."""
     from pyelmo.corpus.corpus import PrepareSettings
     from pyelmo.corpus.prepare import prepare
@@ -106,13 +118,96 @@ def _prepared(args: argparse.Namespace) -> Iterator[Path]:
         yield source
         return
     settings = PrepareSettings(
-        inputs=(args.corpus,), language=args.language, valid_fraction=0, column=args.column,
+        inputs=(args.corpus,), language=language, valid_fraction=0, column=args.column,
         input_format=args.input_format, encoding=args.encoding,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder, "corpus" if args.corpus == "-" else source.name)
         prepare(settings, corpus, progress=not args.quiet)
         yield corpus
+
+
+def _add_pairs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="sentence, such as 'The quick brown fox jumps'")
+    parser.add_argument(
+        "--window", type=int, metavar="N", default=2,
+        help="maximum distance between a word and its context words (default: 2)",
+    )  # fmt: skip
+    _add_algorithm(parser)
+    options.add_language(parser, default="general")
+
+
+def _pairs(args: argparse.Namespace) -> None:
+    from pyelmo.text.tokens import split_words
+    from pyelmo.vectors.pairs import training_pairs
+
+    for pair in training_pairs(split_words(args.text, args.language), args.window, args.algorithm):
+        print(" ".join(pair.inputs), pair.predicts, sep="\t")
+
+
+def _add_softmax(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=options.SOFTMAX_MODEL)
+    _add_output(parser)
+    options.add_force(parser)
+
+
+def _softmax(args: argparse.Namespace) -> None:
+    from pyelmo.files import check_output
+    from pyelmo.vectors.softmax import softmax_vectors
+
+    check_output(Path(args.output), force=args.force)
+    vectors = softmax_vectors(args.model)
+    vectors.save(args.output, format=args.format, force=args.force)
+    say(f"{args.output}: {len(vectors):,} vectors of dimension {vectors.dim}")
+
+
+def _add_distill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL)
+    _add_corpus(parser)
+    _add_output(parser)
+    options.add_layers(
+        parser, default="1", choices="top, average, the index of a layer from 0, or the weights of a mix"
+    )
+    numbers: tuple[tuple[str, int, str], ...] = (
+        ("--occurrences", 20, "number of occurrences of a word, drawn at random, whose vectors are averaged"),
+        ("--vocab-size", 20_000, "number of words, the most frequent ones, that get a vector"),
+        ("--min-count", 5, "number of times a word must occur to get a vector"),
+    )
+    for option, default, text in numbers:
+        parser.add_argument(option, type=int, metavar="N", default=default, help=f"{text} (default: {default})")
+    options.add_model_files(parser)
+    options.add_language(parser)
+    options.add_reading(parser)
+    options.add_device(parser)
+    options.add_precision(parser)
+    options.add_threads(parser)
+    options.add_seed(parser, default=1)
+    options.add_force(parser)
+    options.add_quiet(parser)
+
+
+def _distill(args: argparse.Namespace) -> None:
+    from pyelmo.embed.embedder import load
+    from pyelmo.files import check_output
+    from pyelmo.vectors import store
+    from pyelmo.vectors.distill import DistillSettings, distill
+
+    output = Path(args.output)
+    check_output(output, force=args.force)
+    format = store.format_of(output, args.format, subwords=False)
+    settings = DistillSettings(
+        occurrences=args.occurrences, vocab_size=args.vocab_size, min_count=args.min_count, seed=args.seed
+    )
+    options.set_threads(args.threads)
+    embedder = load(
+        args.model, options=args.options, vocab=args.vocab, device=options.choose_device(args.device, args.precision),
+        language=args.language, precision=args.precision, threads=args.threads,
+    )  # fmt: skip
+    layers = options.parse_layers(args.layers)
+    with _prepared(args, embedder.language) as corpus:
+        vectors = distill(embedder, corpus, settings, layers=layers, progress=not args.quiet)
+    vectors.save(output, format=format, force=args.force)
+    say(f"{output}: {len(vectors):,} vectors of dimension {vectors.dim} ({format})")
 
 
 def _add_vectors(parser: argparse.ArgumentParser) -> None:
@@ -234,6 +329,24 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 ACTIONS = {
     "train": Action("Train word vectors on a prepared corpus.", EXAMPLE, _add_train, _train),
+    "pairs": Action(
+        "Print the examples that word2vec learns from: the words it reads, a tab, and the word it predicts.",
+        "elmo vectors pairs 'The quick brown fox jumps' --window 2",
+        _add_pairs,
+        _pairs,
+    ),
+    "softmax": Action(
+        "Write one vector for each word that a model predicts: the weights of its softmax.",
+        "elmo vectors softmax en -o words.bin",
+        _add_softmax,
+        _softmax,
+    ),
+    "distill": Action(
+        "Write the mean contextual vector of each frequent word of a corpus as static vectors.",
+        "elmo vectors distill en corpus -o static.bin --vocab-size 50 --occurrences 3",
+        _add_distill,
+        _distill,
+    ),
     "similar": Action(
         "Print the words that are nearest to a word.",
         "elmo vectors similar vectors.vec king -k 3",

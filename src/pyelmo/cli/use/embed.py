@@ -31,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_model(parser)
     options.add_model_files(parser)
+    parser.add_argument(
+        "--align", metavar="FILE",
+        help="align.pth of an AllenNLP model, which maps its vectors into a space that several languages share "
+        "(default: none)",
+    )  # fmt: skip
     weights = "all, top, average, the index of a layer from 0, or the weights of a mix such as 0.2,0.3,0.5"
     options.add_layers(parser, default="all", choices=weights)
     parser.add_argument(
@@ -49,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_reading(parser)
     parser.add_argument(
         "--keep", metavar="NAME,NAME,...", default="",
-        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl (default: none)",
+        help="other columns of the input, such as labels, that are copied into Parquet, npz or jsonl; in hdf5, a column"
+        " id names the arrays (default: none, of FASTA files the id)",
     )  # fmt: skip
     parser.add_argument(
         "--documents", action="store_true",
@@ -148,4 +154,7 @@ def _run_single(args: argparse.Namespace) -> None:
 
 
 def _reading(args: argparse.Namespace) -> ReadOptions:
-    return options.reading_options(args, [name.strip() for name in args.keep.split(",") if name.strip()])
+    from pyelmo.text.fasta import keep_ids
+
+    names = [name.strip() for name in args.keep.split(",") if name.strip()]
+    return keep_ids(args.inputs, options.reading_options(args, names))

@@ -1,9 +1,10 @@
-"""elmo explore: the vectors of one word in several sentences."""
+"""elmo explore: the vectors of one word in several sentences, as tables, as a file, or on a page in the browser."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +16,27 @@ from pyelmo.errors import InputError
 if TYPE_CHECKING:
     from pyelmo.probes.explore import Exploration
 
-HELP = "Compare the vectors of one word in several sentences, as tables of cosines and two-dimensional maps."
+HELP = (
+    "Compare the vectors of one word in several sentences, as tables of cosines and two-dimensional maps. Without "
+    "sentences, open the explorer in the browser."
+)
 EXAMPLE = (
     'elmo explore "the *bank* of a river" "a *bank* account" "he sat on the *bank* of a lake" --model en -o map.html'
 )
 
+HANGUL = re.compile("[가-힣]")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "sentences", metavar="SENTENCE", nargs="+",
-        help="sentence with the word between asterisks, which are optional if the sentences share only that word",
+        "sentences", metavar="SENTENCE", nargs="*",
+        help="sentence with the word between asterisks, which are optional if the sentences share only that word "
+        "(default: open the explorer with an example)",
     )  # fmt: skip
+    parser.add_argument("--open", action="store_true", help="open the sentences in the explorer instead of printing")
+    parser.add_argument(
+        "--port", type=int, metavar="PORT", default=0, help="port of the explorer on this machine (default: a free one)"
+    )
     options.add_model(parser, options.ENCODER)
     options.add_layers(parser, default="all", choices="all (side by side), top, average or the index of a layer from 0")
     parser.add_argument(
@@ -45,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    if args.open or not args.sentences:
+        _open_page(args)
+        return
     check_layers(args.layers)
     if args.output is not None:
         from pyelmo.files import check_output
@@ -71,6 +85,33 @@ def run(args: argparse.Namespace) -> None:
     if args.output is not None:
         write_map(results, args.output, force=args.force)
         say(f"{args.output}: written")
+
+
+def _open_page(args: argparse.Namespace) -> None:
+    """Serve the page on this machine, and open the browser when it is ready; Ctrl-C ends both."""
+    if args.output is not None or args.json:
+        raise InputError("-o and --json need sentences, and cannot be combined with --open")
+    import threading
+    import webbrowser
+    from urllib.parse import urlencode
+
+    from pyelmo.server.run import run as serve
+    from pyelmo.server.settings import ServerSettings
+
+    models = {"en": "en", "ko": "ko"}
+    if args.model is not None or args.language is not None:
+        source = options.choose_model(args)
+        models = {Path(source).name: source}
+    query = [("s", sentence) for sentence in args.sentences]
+    if query and len(models) > 1:  # else the page would choose by the language of the browser
+        query.append(("model", "ko" if HANGUL.search(" ".join(args.sentences)) else "en"))
+
+    def show(address: str) -> None:
+        page = f"{address}/#context?{urlencode(query)}" if query else f"{address}/"
+        say(f"elmo: the explorer is at {page} (Ctrl-C stops)")
+        threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()  # a browser in a terminal blocks
+
+    serve(ServerSettings(models=models, precision="int8", threads=args.threads, port=args.port), show)
 
 
 def _print(results: Sequence[Exploration]) -> None:

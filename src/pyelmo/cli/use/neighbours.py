@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HELP = "Find the words that are nearest to a word in its context, with an index of a text."
 EXAMPLE = "elmo neighbours build text.txt -o index --words bank,river"
+EXPORT_EXAMPLE = "elmo neighbours export index -o occurrences.parquet"
 QUERY_EXAMPLE = 'elmo neighbours query index "They sat on the *bank* of the river ." -k 3'
 
 
@@ -124,6 +125,28 @@ def _query(args: argparse.Namespace) -> None:
         _print(near, beside, args.window)
 
 
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("index", metavar="INDEX", help="folder that `elmo neighbours build` wrote")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", required=True,
+        help="Parquet file to write: word, sentence, position, source, line, vector, x and y of every occurrence",
+    )  # fmt: skip
+    options.add_force(parser)
+    options.add_quiet(parser)
+
+
+def _export(args: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from pyelmo.neighbours import Index, export
+
+    index = Index(args.index)
+    with tqdm(total=len(index), unit=" occurrences", disable=args.quiet, file=sys.stderr) as bar:
+        export(index, args.output, force=args.force, advance=bar.update)
+    if not args.quiet:
+        say(f"elmo: {args.output}: {len(index):,} occurrences")
+
+
 def _as_json(sentence: str, word: str, near: list[Neighbour], static: list[SimilarWord] | None) -> str:
     answer = {"query": sentence, "word": word, "neighbours": [vars(neighbour) for neighbour in near]}
     if static is not None:
@@ -144,5 +167,8 @@ ACTIONS = {
     "build": Action("Index the occurrences of words in a text.", EXAMPLE, _add_build, _build),
     "query": Action(
         "Print the occurrences that are nearest to a word in a sentence.", QUERY_EXAMPLE, _add_query, _query
+    ),
+    "export": Action(
+        "Write all occurrences to a Parquet file, with two coordinates for a map.", EXPORT_EXAMPLE, _add_export, _export
     ),
 }

@@ -24,6 +24,7 @@ from pyelmo.embed.layers import WORDS
 from pyelmo.embed.settings import EmbedSettings
 from pyelmo.errors import InputError
 from pyelmo.files import locked, sha256
+from pyelmo.text.fasta import keep_ids
 from pyelmo.text.rows import ReadOptions, check_input
 
 RUN_WORKERS = {"processes": process_workers, "ray": ray_workers}
@@ -62,20 +63,21 @@ def embed_corpus(
     sentence is in the folder exactly once. The number of workers does not change a byte.
 
     Args:
-        inputs: Text files with one sentence per line, and csv, tsv, jsonl and Parquet files, compressed or not.
+        inputs: Text files with one sentence per line, and csv, tsv, jsonl, Parquet and FASTA files, compressed or not.
         output: The folder to write.
         model: A folder or a file of a model, the name of a bundled model, or a Hub id.
         column: The column of csv, tsv, jsonl and Parquet files, with strings or lists of words (default for Parquet
             files: the first of "tokens", "sentence" and "text" that exists).
-        keep: Other columns of the input that are copied into the output (not into hdf5).
-        input_format: "text", "csv", "tsv", "jsonl" or "parquet" (default: by the name or the beginning of a file).
+        keep: Other columns of the input that are copied into the output; hdf5 takes only "id", which names the arrays.
+            The ids of FASTA files are always kept.
+        input_format: "text", "csv", "tsv", "jsonl", "parquet" or "fasta" (default: by the name or the start of a file).
         encoding: The encoding of the files (default: UTF-8).
         part_sentences: Sentences per part.
         workers: Processes that write parts. Each loads the model, and by default computes on one thread.
         runner: "processes", or "ray" to run the workers on Ray.
         progress: Show a progress bar on stderr.
         force: Delete the parts of another job in the folder.
-        settings: All fields of `EmbedSettings`: options, vocab, language, tokenised, documents, layers, pooling,
+        settings: All fields of `EmbedSettings`: options, vocab, align, language, tokenised, documents, layers, pooling,
             keep_boundaries, format ("parquet", "hdf5", "npz" or "jsonl"), float16, precision, device, batch_size,
             threads.
 
@@ -97,10 +99,11 @@ def embed_corpus(
     """
     if isinstance(inputs, (str, Path)):
         raise InputError(f"inputs is the single name {str(inputs)!r}; pass a list of files, even for one file")
+    names = [str(path) for path in inputs]
     reading = ReadOptions(column=column, keep=tuple(keep), input_format=input_format, encoding=encoding)
     job = BulkJob(
-        settings=EmbedSettings(model=str(model), **settings), inputs=[str(path) for path in inputs],
-        output=str(output), part_sentences=part_sentences, workers=workers, runner=runner, reading=reading,
+        settings=EmbedSettings(model=str(model), **settings), inputs=names, output=str(output),
+        part_sentences=part_sentences, workers=workers, runner=runner, reading=keep_ids(names, reading),
     )  # fmt: skip
     return run_job(job, progress=progress, force=force)
 

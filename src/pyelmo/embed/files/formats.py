@@ -4,6 +4,7 @@ L layers, T tokens, D vector. An array is (L, T, D), or (T, D) for one layer; if
 
     hdf5     The layout of `allennlp elmo`: dataset "0", "1", ... for each line, and dataset "sentence_to_index", shape
              (1,), a string of JSON {sentence: "index"}, where a repeated sentence keeps its last index. No tokens.
+             With a kept column "id", the ids instead of "0", "1", ... ("/" becomes "_"), and "id_to_index" in order.
     npz      Entry "0", "1", ... for each sentence, and entry "sentences", the bytes (uint8) of a JSON list of
              {"sentence": ..., "tokens": [...]}: json.loads(bytes(numpy.load(path)["sentences"])). If pooled, instead of
              "0", "1", ... one matrix (N, D) of all N sentences for each layer ("vectors" for one layer), and "index",
@@ -12,7 +13,7 @@ L layers, T tokens, D vector. An array is (L, T, D), or (T, D) for one layer; if
              of lists of D floats. Lone surrogates, which UTF-8 cannot encode, are stored as U+FFFD.
     jsonl    One line for each sentence: {"index", "sentence", "tokens", "shape", "vectors"}.
 
-All but hdf5 can hold more columns, such as the label of a sentence: columns of Parquet, and fields of the JSON objects.
+All but hdf5 can hold other columns, such as the label of a sentence: columns of Parquet, fields of the JSON objects.
 The pooled vector of a sentence without tokens is NaN, in jsonl null.
 """
 
@@ -35,6 +36,7 @@ from pyelmo.arrays import read_npz_member
 from pyelmo.errors import InputError
 from pyelmo.hdf5 import Hdf5Writer
 from pyelmo.parsing import parse_json
+from pyelmo.text.fasta import ID
 from pyelmo.text.parquet import pyarrow_parquet
 
 ROW_GROUP_BYTES = 16 * 2**20  # a Parquet row group stays in memory until it is full
@@ -42,6 +44,7 @@ ROW_GROUP_ROWS = 10_000
 LARGEST_ARRAY = 2**30  # bytes of one sentence in a file of any origin
 _COLUMNS = ("index", "sentence", "tokens", "shape", "vectors")  # of every file; the layers follow
 _EXTRA = b"pyelmo.extra"
+_SENTENCES, _IDS = "sentence_to_index", "id_to_index"
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -98,18 +101,31 @@ class Sink(Protocol):
 
 class Hdf5Sink:
     def __init__(self, part: Path, layout: Layout) -> None:
-        if layout.extra:
-            names = ", ".join(name for name, _ in layout.extra)
-            raise InputError(f"hdf5 has no place for the columns {names}. Write parquet, npz or jsonl.")
+        names = [name for name, _ in layout.extra]
+        if names not in ([], [ID]):
+            others = ", ".join(name for name in names if name != ID)
+            raise InputError(f"hdf5 has no place for the columns {others}. Write parquet, npz or jsonl.")
         self._hdf5 = Hdf5Writer(part)
+        self._has_ids = names == [ID]
         self._indexes: dict[str, str] = {}
+        self._ids: dict[str, int] = {}
 
     def write(self, index: int, sentence: str, tokens: list[str], array: np.ndarray, extra: Sequence[Any]) -> None:
-        self._hdf5.write(str(index), array)
-        self._indexes[sentence] = str(index)
+        name = self._new_id(index, str(extra[0])) if self._has_ids else str(index)
+        self._hdf5.write(name, array)
+        self._indexes[sentence] = name
+
+    def _new_id(self, index: int, given: str) -> str:
+        name = given.replace("/", "_")  # HDF5 would make a group of it
+        if name in self._ids or name in ("", ".", _SENTENCES, _IDS):
+            raise InputError(f"sentence {index}: the id {given!r} occurs twice or cannot be the name of an array.")
+        self._ids[name] = index
+        return name
 
     def finish(self) -> None:
-        self._hdf5.write_text("sentence_to_index", json.dumps(self._indexes))
+        self._hdf5.write_text(_SENTENCES, json.dumps(self._indexes))
+        if self._has_ids:
+            self._hdf5.write_text(_IDS, json.dumps(self._ids))
         self._hdf5.finish()
 
     def abandon(self) -> None:
@@ -118,11 +134,15 @@ class Hdf5Sink:
 
 def _read_hdf5(path: Path) -> Iterator[StoredSentence]:
     with h5py.File(path, "r") as file:
-        text = file["sentence_to_index"][0] if "sentence_to_index" in file else "{}"
-        sentences = {int(index): sentence for sentence, index in parse_json(text, path).items()}
+        texts, ids = (parse_json(file[name][0] if name in file else "{}", path) for name in (_SENTENCES, _IDS))
+        sentences = {name: sentence for sentence, name in texts.items()}
+        for name, index in ids.items():
+            yield StoredSentence(index, sentences.get(name), None, _read_dataset(file, name), {ID: name})
+        if ids:
+            return
         index = 0 if "0" in file else min((int(name) for name in file if name.isdecimal()), default=0)
         while str(index) in file:
-            yield StoredSentence(index, sentences.get(index), None, _read_dataset(file, str(index)))
+            yield StoredSentence(index, sentences.get(str(index)), None, _read_dataset(file, str(index)))
             index += 1
 
 
