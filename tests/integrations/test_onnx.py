@@ -142,6 +142,8 @@ def test_what_onnx_files_cannot_hold_is_one_error(tiny, tmp_path, monkeypatch, c
     assert "only pyelmo's own format stores them" in capsys.readouterr().err
     with pytest.raises(InputError, match="written by elmo convert"):
         tiny.save(tmp_path / "x.onnx")
+    with pytest.raises(InputError, match="alignment"):
+        onnx.write(replace(tiny.pretrained, alignment=np.eye(16, dtype=np.float32)), tmp_path / "x.onnx")
     monkeypatch.setattr(onnx, "MAX_BYTES", 1000)
     with pytest.raises(InputError, match="at most 2 GiB"):
         onnx.write(tiny.pretrained, tmp_path / "x.onnx")

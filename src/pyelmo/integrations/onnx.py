@@ -55,6 +55,8 @@ def write(model: Pretrained, path: str | Path, *, force: bool = False) -> None:
     check_output(path, force=force)
     if model.lexicon.reads_words and model.lexicon.vocab is None:
         raise InputError(f"{model.source}: the words that it reads are unknown. Give its vocabulary (--vocab FILE).")
+    if model.alignment is not None:
+        raise InputError(f"{model.source}: an alignment is not part of an ONNX file; load the model without align")
     shapes = {name: shape for name, shape in weight_shapes(model.config).items() if not name.startswith("softmax")}
     size = 4 * sum(int(np.prod(shape)) for shape in shapes.values())
     if size > MAX_BYTES:
