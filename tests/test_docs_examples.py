@@ -21,6 +21,7 @@ import pytest
 import task_support
 import torch
 from docs_support import ROOT, SITE_PAGES
+from hub_server import HubServer
 from support import make_embedder
 
 from pyelmo.cli import build_parser, main
@@ -120,12 +121,25 @@ def expand(words: list[str]) -> list[str]:
     return [name for word in words for name in (sorted(glob.glob(word)) if "*.txt" in word else [word])]
 
 
+@pytest.fixture(scope="module")
+def hub():
+    server = HubServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def files(tmp_path, monkeypatch, request):
-    """A folder with the files that the pages name; tutorials make their files themselves."""
+def files(tmp_path, monkeypatch, request, hub):
+    """A folder with the files that the pages name, and a server in place of the Hub.
+
+    Tutorials make their files themselves.
+    """
     monkeypatch.chdir(tmp_path)
     if "tutorials/" in request.node.name:
         return tmp_path
+    hub.replace_hub(monkeypatch, tmp_path / "cache")
+    make_embedder().save(tmp_path / "uploaded")
+    hub.add("user/my-model", tmp_path / "uploaded")
     for name in ("text.txt", "domain.txt", "corpus/a.txt", "corpus/b.txt"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("\n".join(TEXT[:60]) + "\n", "utf-8")

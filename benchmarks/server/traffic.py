@@ -24,6 +24,8 @@ from typing import Any
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# infinity-emb would report its use, and its model library look for updates.
+OFFLINE = {"DO_NOT_TRACK": "1", "INFINITY_ANONYMOUS_USAGE_STATS": "0", "HF_HUB_OFFLINE": "1"}
 
 
 @dataclass
@@ -86,7 +88,7 @@ def running(
     command: Sequence[str], port: int, *, ready: str = "/ready", core: int | None = SERVER_CORE, seconds: float = 120
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a server and wait until it is ready; stop it at the end."""
-    process = subprocess.Popen(pinned(core, command), env={**os.environ, **ONE_THREAD, "HF_HUB_OFFLINE": "1"})
+    process = subprocess.Popen(pinned(core, command), env={**os.environ, **ONE_THREAD, **OFFLINE})
     try:
         end = time.monotonic() + seconds
         while get(port, ready) != 200:
@@ -181,7 +183,8 @@ async def closed_loop(port: int, requests: Sequence[Body], clients: int, seconds
         while time.perf_counter() - begin < seconds:
             body = requests[next(position) % len(requests)]
             sent = time.perf_counter()
-            await note(outcome, connection, body, sent)
+            if await note(outcome, connection, body, sent) == "429":
+                await asyncio.sleep(0.1)
         connection.close()
 
     await asyncio.gather(*(client() for _ in range(clients)))
@@ -226,8 +229,8 @@ async def open_loop(
     return outcome
 
 
-async def note(outcome: Outcome, connection: Connection, body: Body, sent: float) -> None:
-    """Send a request and add what became of it to an outcome."""
+async def note(outcome: Outcome, connection: Connection, body: Body, sent: float) -> str:
+    """Send a request, add what became of it to an outcome, and return its status."""
     status, size = await connection.ask(body)
     outcome.statuses[status] += 1
     if status == "200":
@@ -236,6 +239,7 @@ async def note(outcome: Outcome, connection: Connection, body: Body, sent: float
         outcome.received += size
     elif status in ("refused", "closed"):
         await asyncio.sleep(0.05)
+    return status
 
 
 def sentences_of(path: Path, count: int) -> list[str]:

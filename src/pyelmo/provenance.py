@@ -1,8 +1,7 @@
 """Describe how a result was produced: the command, the machine, the date, the commit and the versions.
 
 Environment:
-    PYELMO_COMMIT: The commit to record, for a copy of the repository without its Git history. It is one of the two
-        environment variables that the library reads; the other is PYELMO_CPU, which chooses the CPU kernels.
+    PYELMO_COMMIT: The commit to record, for a copy of the repository without its Git history.
 """
 
 from __future__ import annotations

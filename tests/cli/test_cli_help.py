@@ -33,8 +33,8 @@ def example_of(parser: argparse.ArgumentParser) -> list[str]:
     return shlex.split(parser.epilog)[2:]
 
 
-# The examples of the actions of a command run one after the other; those of `task` and `vectors` have tests of their own,
-# and so has that of `serve`, which runs until it is stopped (tests/server).
+# The examples of the actions of a command run one after the other; those of `push`, `task` and `vectors` have tests of
+# their own, and so has that of `serve`, which runs until it is stopped (tests/server).
 CHAINS = {name: actions_of(parser) or {name: parser} for name, parser in COMMANDS.items()}
 
 
@@ -42,7 +42,7 @@ SLOW = ("bench", "finetune")
 VERBS_WITH_EXAMPLE = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
     for name in VERBS
-    if name not in ("task", "vectors", "serve")
+    if name not in ("push", "task", "vectors", "serve")
 ]
 
 

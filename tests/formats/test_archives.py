@@ -224,13 +224,13 @@ def test_a_plain_gzip_file_is_not_a_model():
     "name", ["models/model.hdf5", "a/options.json", "a/b.zip", "x/model.safetensors", "a/e.tar.gz"]
 )
 def test_a_missing_file_is_never_taken_for_a_model_on_the_hub(name, monkeypatch):
-    monkeypatch.setattr("pyelmo.formats.resolve._download", lambda hub_id: pytest.fail("asked the Hub"))
+    monkeypatch.setattr("pyelmo.formats.hub.download", lambda hub_id: pytest.fail("asked the Hub"))
     with pytest.raises(NotFoundError, match="no such file or folder"):
         pyelmo.load(name)
 
 
 def test_a_name_with_a_dot_may_be_one_of_the_hub(monkeypatch, clip_model):
     asked = []
-    monkeypatch.setattr("pyelmo.formats.resolve._download", lambda hub_id: asked.append(hub_id) or clip_model)
+    monkeypatch.setattr("pyelmo.formats.hub.download", lambda hub_id: asked.append(hub_id) or clip_model)
     pyelmo.load("someone/elmo-v1.0")
     assert asked == ["someone/elmo-v1.0"]

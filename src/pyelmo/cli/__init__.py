@@ -27,7 +27,7 @@ NOTHING = "nothing was changed"  # said of an interrupted command that says noth
 # For each folder of commands: the title of the group in `elmo --help`, and the commands.
 GROUPS = {
     "use": ("use a model", ("embed", "predict", "score", "explore", "neighbours", "serve")),
-    "files": ("model files", ("models", "inspect", "convert", "sentences")),
+    "files": ("model files", ("models", "inspect", "convert", "sentences", "push")),
     "train": ("train a model", ("prepare", "pretrain", "finetune", "vectors")),
     "measure": ("measure", ("evaluate", "probe", "bench")),
     "tasks": ("downstream tasks", ("task",)),

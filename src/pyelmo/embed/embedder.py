@@ -33,6 +33,7 @@ from pyelmo.embed.layers import SENTENCE, WORDS, LayerChoice, check_pooling, lay
 from pyelmo.embed.sentence import model_form, stream_sentences
 from pyelmo.embed.stream import VectorOptions, check_words, stream_vectors, stream_words
 from pyelmo.errors import InputError
+from pyelmo.formats import hub
 from pyelmo.formats import resolve as formats
 from pyelmo.formats.pretrained import Pretrained, Weights
 from pyelmo.parallel import fork_safe_lock
@@ -57,6 +58,7 @@ WINDOW_BYTES = 64 * 2**20
 def load(
     source: str | Path,
     *,
+    revision: str | None = None,
     options: str | Path | None = None,
     vocab: str | Path | Vocabulary | None = None,
     align: str | Path | None = None,
@@ -69,7 +71,10 @@ def load(
 
     Args:
         source: A folder, a file or an archive (.zip, .tar.gz) of any format that pyelmo reads, its address
-            ("https://...", if wished with "#sha256=..."), the name of a bundled model ("en", "ko"), or a Hub id.
+            ("https://...", if wished with "#sha256=..."), the name of a bundled model ("en", "ko"), or a Hub id
+            ("user/name").
+        revision: The branch, tag or commit of a Hub id (default: the newest version). "user/name@revision" says the
+            same.
         options: The options.json of AllenNLP or bilm-tf, if it is not beside the weights.
         vocab: A vocabulary, or a file with one word per line, for a model that reads or predicts words and has none
             beside its weights.
@@ -98,6 +103,8 @@ def load(
         >>> model.embed(["A bank account."])[0].shape
         (3, 4, 1024)
     """
+    if revision is not None:
+        source = hub.with_revision(source, revision)
     embedder = Embedder(
         formats.read(source, options=options, vocab=vocab, align=align), device=device, language=language,
         precision=precision, threads=threads,
@@ -625,3 +632,33 @@ class Embedder(LanguageModel):
             native = format == "pyelmo" and Path(path).suffix not in formats.HDF5
             precision = "int8" if native and self.precision == "int8" else "float32"
         formats.write(self.pretrained, path, format=format, precision=precision, force=force)
+
+    def push_to_hub(
+        self,
+        hub_id: str,
+        *,
+        private: bool = False,
+        revision: str | None = None,
+        precision: Literal["float32", "int8", "int4"] | None = None,
+    ) -> str:
+        """Upload the model with a model card to the Hugging Face Hub, from where `load` reads it.
+
+        Log in first with `hf auth login`. The card is the README.md beside the model, or is made from its figures.
+
+        Args:
+            hub_id: The repository, "user/name". It is created if it does not exist.
+            private: Whether a new repository is private.
+            revision: The branch (default: main). It is created if it does not exist.
+            precision: As in `save`.
+
+        Returns:
+            The address of the commit.
+
+        Raises:
+            MissingExtraError: The extra `hub` is not installed.
+            OutputError: The upload failed.
+        """
+        return hub.push(
+            self.pretrained, hub_id, lambda folder: self.save(folder, precision=precision),
+            private=private, revision=revision,
+        )  # fmt: skip

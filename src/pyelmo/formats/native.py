@@ -53,17 +53,7 @@ StoredPrecision = Literal["float32", "int8", "int4"]
 
 def read(folder: Path, vocab: Vocabulary | None = None, *, with_form: bool = True) -> Pretrained:
     """Read a model folder; `vocab` replaces its vocab.txt. Without its sentence form, that file is not looked at."""
-    header = read_json(folder / CONFIG)
-    if header.get("format") != "pyelmo":
-        raise FormatError(f"{folder / CONFIG}: not a pyelmo model ('format' is {header.get('format')!r})")
-    if header.get("version") != VERSION:
-        raise FormatError(
-            f"{folder / CONFIG}: version {header.get('version')}, this pyelmo reads {VERSION}. Upgrade it."
-        )
-    try:
-        config = from_dict(ModelConfig, header.get("model", {}))
-    except ConfigError as error:
-        raise FormatError(f"{folder / CONFIG}: {error}") from error
+    header, config = read_header(folder)
     language = header.get("language")
     if language is not None and language not in LANGUAGES:
         raise FormatError(f"{folder / CONFIG}: language {language!r} is none of {', '.join(LANGUAGES)}")
@@ -76,6 +66,21 @@ def read(folder: Path, vocab: Vocabulary | None = None, *, with_form: bool = Tru
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
     model = Weights(config, stored, weights, quantised=stored.quantised)
     return Pretrained(model, lexicon, "pyelmo", str(folder), language, read_form(folder, config) if with_form else None)
+
+
+def read_header(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
+    """Read and check config.json: all of it, and the sizes of the model."""
+    header = read_json(folder / CONFIG)
+    if header.get("format") != "pyelmo":
+        raise FormatError(f"{folder / CONFIG}: not a pyelmo model ('format' is {header.get('format')!r})")
+    if header.get("version") != VERSION:
+        raise FormatError(
+            f"{folder / CONFIG}: version {header.get('version')}, this pyelmo reads {VERSION}. Upgrade it."
+        )
+    try:
+        return header, from_dict(ModelConfig, header.get("model", {}))
+    except ConfigError as error:
+        raise FormatError(f"{folder / CONFIG}: {error}") from error
 
 
 def _special_tokens(folder: Path, marks: Any) -> dict[str, str]:

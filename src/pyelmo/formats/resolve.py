@@ -1,7 +1,7 @@
 """Find out which format a source has, and read it; write a model in a format of choice.
 
 A source is a folder (of a model, or of a run that trained one), a file, an archive, the address of one of these, the
-name of a bundled model or the id of a model on the Hugging Face Hub.
+name of a bundled model or the id of a model on the Hugging Face Hub (`user/name` or `user/name@revision`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pyelmo.errors import FormatError, InputError, NotFoundError, missing_extra
-from pyelmo.formats import allennlp, bilm_tf, bundled, many_langs, native, tf_hub
+from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.formats import allennlp, bilm_tf, bundled, hub, many_langs, native, tf_hub
 from pyelmo.formats.pretrained import Pretrained, StoredWeight
 from pyelmo.formats.sources import ARCHIVES, is_archive, is_url
 from pyelmo.text.vocabulary import Vocabulary
@@ -65,6 +65,8 @@ def write(
     """
     path = Path(path)
     check_precision(path, format, precision)
+    if path.suffix == ".onnx":
+        raise InputError(f"{path}: an ONNX file is written by elmo convert, or by pyelmo.integrations.onnx.write")
     if path.suffix in HDF5:
         allennlp.write_files(model, path, path.with_name(f"{path.stem}_options.json"), force=force)
     elif format == "allennlp":
@@ -75,7 +77,7 @@ def write(
         raise InputError(f"format {format!r} cannot be written; choose pyelmo or allennlp")
 
 
-def check_precision(path: Path, format: WritableFormat, precision: native.StoredPrecision) -> None:
+def check_precision(path: Path, format: str, precision: native.StoredPrecision) -> None:
     """Raise an error if `write` cannot write this precision in this format."""
     if precision not in ("float32", "int8", "int4"):
         raise InputError(f"precision {precision!r} cannot be written; choose float32, int8 or int4")
@@ -111,16 +113,18 @@ def locate(source: str | Path) -> Path:
     if name in names:
         return bundled.BUNDLED / name
     if _is_hub_id(source):
-        return _download(name)
+        return hub.download(name)
     raise NotFoundError(
         f"{name}: no such file or folder, and no bundled model of that name (bundled: {', '.join(names) or 'none'})"
     )
 
 
 def _is_hub_id(source: str | Path) -> bool:
-    if not isinstance(source, str) or not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
+    hub_id = hub.split_id(source) if isinstance(source, str) else None
+    if hub_id is None:
         return False
-    return not source.lower().endswith(FILES) and not Path(source).parent.exists()
+    name, revision = hub_id
+    return not name.lower().endswith(FILES) and (revision is not None or not Path(name).parent.exists())
 
 
 def _fetch_model(url: str) -> Path:
@@ -145,19 +149,6 @@ def _is_run(path: Path) -> bool:
 def is_checkpoint_prefix(path: Path) -> bool:
     """Return whether `path` is the common prefix of a TensorFlow checkpoint's files, which is itself no file."""
     return path.with_name(path.name + ".index").is_file() if path.name else False
-
-
-def _download(hub_id: str) -> Path:
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise missing_extra("hub", f"{hub_id}: no such local folder; reading it from the Hub") from None
-    try:
-        return Path(snapshot_download(hub_id))
-    except Exception as error:  # its own errors, those of its network library, and OSError
-        raise NotFoundError(
-            f"{hub_id}: no such local folder, and the download from the Hub failed ({error})"
-        ) from error
 
 
 def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -> Pretrained:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.layers import SENTENCE, WORDS
+from pyelmo.embed.sentence import stream_sentences
+from pyelmo.embed.stream import VectorOptions
 from pyelmo.errors import InputError
 from pyelmo.server.encoding import ENCODERS, MEDIA_TYPES, embeddings_to_json
 from pyelmo.server.schemas import EmbedAnswer, EmbeddingsAnswer, EmbeddingsRequest, EmbedRequest
@@ -30,13 +33,13 @@ async def create_embeddings(body: EmbeddingsRequest, request: Request) -> Respon
             f"dimensions is {body.dimensions}, but the vectors of {name} have {embedder.config.dim} numbers"
         )
     texts = [body.input] if isinstance(body.input, str) else body.input
-    cheap = embedder.pretrained.sentence is not None
-    words = await service.tokenise(embedder, texts, cheap=CHEAP if cheap else 1)
-    if not cheap and (empty := [number for number, sentence in enumerate(words) if not sentence]):
+    cheap = CHEAP if embedder.pretrained.sentence else 1
+    words = await service.tokenise(embedder, texts, cheap=cheap)
+    if cheap == 1 and (empty := [number for number, sentence in enumerate(words) if not sentence]):
         raise InputError(f"input {empty[0]} has no words, and {name} has no sentence form that gives it a vector")
     encode = partial(embeddings_to_json, name, words=sum(map(len, words)), as_base64=body.encoding_format == "base64")
-    costs = _costs(words, CHEAP if cheap else 1)
-    content = await service.batch(name, "encode", embedder.encode, words, costs, encode)
+    function = partial(_sentence_vectors, embedder)
+    content = await service.batch(name, "encode", function, words, _costs(words, cheap), encode)
     return Response(content, media_type="application/json")
 
 
@@ -72,6 +75,16 @@ async def embed(body: EmbedRequest, request: Request) -> Response:
     encode = partial(ENCODERS[body.format], name, tokens)
     content = await service.batch(name, options, stream, words, _costs(words, cheap), encode)
     return Response(content, media_type=MEDIA_TYPES[body.format])
+
+
+def _sentence_vectors(embedder: Embedder, sentences: Sequence[list[str]]) -> Iterable[np.ndarray]:
+    """Return the vectors of `Embedder.encode` for sentences that are tokenised already."""
+    form = embedder.pretrained.sentence
+    if form is None:
+        matrix: np.ndarray = embedder.encode(sentences)
+        return matrix
+    options = VectorOptions(pick=lambda values: values, pooling=SENTENCE, keep_boundaries=False, dtype="float32")
+    return stream_sentences(form, embedder.word_table(), sentences, embedder.config.directions, options)
 
 
 def _costs(words: Sequence[list[str]], cheap: int) -> list[int]:

@@ -5,7 +5,7 @@ L layers, T tokens, D vector.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import io
 import json
 import zipfile
@@ -74,13 +74,16 @@ ENCODERS = {"json": vectors_to_json, "npz": vectors_to_npz, "arrow": vectors_to_
 
 def embeddings_to_json(model: str, vectors: Sequence[np.ndarray], *, words: int, as_base64: bool) -> bytes:
     """Return the answer of OpenAI's embeddings: a vector (D,) for each text."""
-    data = [
-        {
-            "object": "embedding",
-            "index": number,
-            "embedding": base64.b64encode(vector.astype("<f4", copy=False).data).decode() if as_base64 else vector,
-        }
+    data = b",".join(
+        b'{"object":"embedding","index":%d,"embedding":%b}'
+        % (number, _base64(vector) if as_base64 else to_json(vector))
         for number, vector in enumerate(vectors)
-    ]
+    )
     usage = {"prompt_tokens": words, "total_tokens": words}
-    return to_json({"object": "list", "data": data, "model": model, "usage": usage})
+    rest = to_json({"object": "list", "model": model, "usage": usage})
+    return b'{"data":[%b],%b' % (data, rest[1:])
+
+
+def _base64(vector: np.ndarray) -> bytes:
+    """Return little-endian float32 numbers as a string of JSON. Base64 has no character that JSON escapes."""
+    return b'"%b"' % binascii.b2a_base64(vector.astype("<f4", copy=False).data, newline=False)

@@ -19,7 +19,7 @@ class Limits:
     texts: int = 2048  # texts of a request
     words: int = 8192  # words of a request
     queue: int = 32768  # words of all requests that wait for a model
-    time: float = 60.0  # seconds to read a request, to compute its answer, and to send it
+    time: float = 120.0  # seconds to read a request, to compute its answer, and to send it
     requests: int = 256  # requests that are read, computed or answered at the same time
     unsent: int = 2**30  # bytes of answers that slow clients have not read yet
 

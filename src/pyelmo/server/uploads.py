@@ -12,7 +12,6 @@ import itertools
 import shutil
 import tempfile
 import time
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +57,12 @@ class Uploads:
         self._service = service
         self._all: dict[str, Upload] = {}
         self._count = 0
-        self._folder = Path(tempfile.mkdtemp(prefix="pyelmo-explorer-"))
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def _folder(self, name: str) -> Path:
+        assert self._temporary is not None
+        return Path(self._temporary.name) / name
 
     def ready(self) -> list[Upload]:
         return [upload for upload in self._all.values() if upload.served]
@@ -79,6 +81,8 @@ class Uploads:
             raise InputError("another text is being indexed. Wait until it is ready")
         if not text.strip():
             raise InputError("the text is empty. Choose a file with text in UTF-8")
+        if self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="pyelmo-explorer-", ignore_cleanup_errors=True)
         self._count += 1
         upload = Upload(f"text-{self._count}", title[:80])
         self._all[upload.name] = upload
@@ -94,7 +98,7 @@ class Uploads:
             await asyncio.to_thread(self._write, upload, sentences, model_name, model, loop)
             for old in self.ready()[:-KEPT]:
                 del self._all[old.name]
-                shutil.rmtree(self._folder / old.name, ignore_errors=True)
+                shutil.rmtree(self._folder(old.name), ignore_errors=True)
         except (PyelmoError, OSError) as error:
             upload.error = str(error)
 
@@ -114,7 +118,7 @@ class Uploads:
             "precision": model.precision, "language": model.language, "tokenised": False,
         }  # fmt: skip
         embedded = self._embed(upload, sentences, model_name, model, loop)
-        index = write(embedded, self._folder / upload.name, dim=model.config.dim, facts=facts)
+        index = write(embedded, self._folder(upload.name), dim=model.config.dim, facts=facts)
         upload.served = ServedIndex(index, model, model_name)
 
     def _embed(

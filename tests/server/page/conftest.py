@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -24,7 +25,8 @@ FLAGS = [
 class PageServer:
     """`elmo serve` in a process of its own, which can be killed and started again on the same port."""
 
-    def __init__(self, task: Path) -> None:
+    def __init__(self, task: Path, temporary: Path) -> None:
+        self.environment = {**os.environ, "TMPDIR": str(temporary)}  # for what a killed server leaves
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -34,7 +36,7 @@ class PageServer:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command, stderr=subprocess.DEVNULL, env=self.environment)
         while self.process.poll() is None:
             try:
                 urllib.request.urlopen(f"{self.url}health", timeout=5).close()
@@ -49,8 +51,8 @@ class PageServer:
 
 
 @pytest.fixture(scope="session")
-def server(folder: Path) -> Iterator[PageServer]:
-    server = PageServer(folder / "ner")
+def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    server = PageServer(folder / "ner", tmp_path_factory.mktemp("uploads"))
     yield server
     server.kill()
 

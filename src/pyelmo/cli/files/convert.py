@@ -1,4 +1,4 @@
-"""elmo convert: any checkpoint -> pyelmo's own format, or AllenNLP's."""
+"""elmo convert: any checkpoint -> pyelmo's own format, AllenNLP's, or ONNX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyelmo.cli import options
 from pyelmo.cli.messages import say
 from pyelmo.text.tokens import LANGUAGES
 
-HELP = "Convert an ELMo checkpoint of any known format to pyelmo's or AllenNLP's."
+HELP = "Convert an ELMo checkpoint of any known format to pyelmo's, to AllenNLP's or to ONNX."
 EXAMPLE = "elmo convert en my-model --to allennlp"
 WORDS = 50_000  # of the text to calibrate with
 
@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="MODEL", help=options.MODEL)
     parser.add_argument(
         "target", metavar="OUT",
-        help="folder to write; a name that ends in .hdf5 is a file of AllenNLP's weights, with its options beside it",
+        help="folder to write; a name that ends in .hdf5 is a file of AllenNLP's weights, with its options beside it, "
+        "and one that ends in .onnx is an ONNX file",
     )  # fmt: skip
     parser.add_argument(
         "--to", choices=("pyelmo", "allennlp"), default="pyelmo",
@@ -68,19 +69,26 @@ def run(args: argparse.Namespace) -> None:
     from pyelmo.files import check_output
     from pyelmo.formats import resolve
     from pyelmo.formats.trim import trim
+    from pyelmo.integrations import onnx
 
     if args.calibrate is not None and args.precision != "int4":
         raise InputError(
             f"--calibrate {args.calibrate}: rounds weights to int4, but --precision is {args.precision}. "
             "Add --precision int4, or leave out --calibrate."
         )
-    resolve.check_precision(Path(args.target), args.to, args.precision)
-    check_output(Path(args.target), force=args.force)
+    target = Path(args.target)
+    to_onnx = target.suffix == onnx.SUFFIX
+    resolve.check_precision(target, "onnx" if to_onnx else args.to, args.precision)
+    check_output(target, force=args.force)
     model = resolve.read(args.source, options=args.options, vocab=args.vocab)
     if args.vocab_size is not None:
         model = trim(model, args.vocab_size)
     if args.language is not None:
         model = replace(model, language=args.language)
+    if to_onnx:
+        onnx.write(model, target, force=args.force)
+        say(f"{args.target}: written from {model.source} ({model.format})")
+        return
     rounded = None
     if args.calibrate is not None:
         require_torch("--calibrate")

@@ -147,7 +147,12 @@ export class Scatter {
         svg("line", { class: "leader", x1: px, y1: py, x2: right ? x - 2 : x + (end - left), y2: line }),
         svg(
           "text",
-          { class: "label", x: x + 2, y: line + 4.5 },
+          {
+            class: "label",
+            x: right ? x + 2 : x + (end - left) - 2,
+            y: line + 4.5,
+            "text-anchor": right ? "start" : "end",
+          },
           parts.map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part)),
         ),
       ];

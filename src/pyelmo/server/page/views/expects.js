@@ -197,7 +197,7 @@ export function mount(app) {
         }),
       );
     });
-    const legend = names.map((name) => `${ARROWS[name]} ${t(name)}`).join("   ");
+    const legend = names.map((name) => `${ARROWS[name]} ${t(name)}`).join(" · ");
     const y = 62 + 26 * names.length;
     return svg(
       "svg",
