@@ -130,7 +130,10 @@ def hub():
 
 @pytest.fixture
 def files(tmp_path, monkeypatch, request, hub):
-    """A folder with the files that the pages name; tutorials make their files themselves."""
+    """A folder with the files that the pages name, and a server in place of the Hub.
+
+    Tutorials make their files themselves.
+    """
     monkeypatch.chdir(tmp_path)
     if "tutorials/" in request.node.name:
         return tmp_path
