@@ -657,6 +657,10 @@ class Embedder(LanguageModel):
         Raises:
             MissingExtraError: The extra `hub` is not installed.
             OutputError: The upload failed.
+
+        Example:
+            >>> import pyelmo
+            >>> pyelmo.load("en").push_to_hub("user/my-elmo")  # doctest: +SKIP
         """
         return hub.push(
             self.pretrained, hub_id, lambda folder: self.save(folder, precision=precision),

@@ -31,7 +31,7 @@ def read(source: str, device: str) -> LoadedEncoder:
         # Byte-level tokenisers need a space before each word.
         tokeniser = AutoTokenizer.from_pretrained(source, use_fast=True, add_prefix_space=True)
         model = AutoModel.from_pretrained(source).float().to(device).eval()
-    except (OSError, ValueError) as error:
+    except Exception as error:  # what the library raises for a damaged file is of no fixed kind
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise NotFoundError(f"{source}: transformers cannot read this model ({reason})") from error
     positions = getattr(model.config, "max_position_embeddings", LONGEST)

@@ -50,14 +50,14 @@ class PageServer:
         self.process.wait()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     server = PageServer(folder / "ner", tmp_path_factory.mktemp("uploads"))
     yield server
     server.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[playwright.Browser]:
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
@@ -67,7 +67,7 @@ def browser() -> Iterator[playwright.Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tab(browser: playwright.Browser, server: PageServer) -> Iterator[playwright.Page]:
     context = browser.new_context(locale="en-GB", viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
     tab = context.new_page()
