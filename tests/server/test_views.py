@@ -248,6 +248,27 @@ def test_only_the_last_texts_are_kept_and_a_long_one_is_refused(client, monkeypa
     assert (job["state"], "more than 5 words" in job["error"]) == ("failed", True)
 
 
+def test_the_same_text_is_indexed_once_for_a_model_and_becomes_the_newest(client, monkeypatch):
+    monkeypatch.setattr(uploads, "KEPT", 2)
+    first = build(client, text="the same", title="a.txt", model="tiny")
+    other = build(client, text="the same", title="a.txt", model="plain")
+    assert other["name"] != first["name"]
+    again = ask(client, "index", text="the same", title="b.txt", model="tiny")[1]
+    assert again == first
+    third = build(client, text="another", title="c.txt", model="tiny")
+    indexes = client.get("/explore/setup").json()["indexes"]
+    shown = [(index["name"], index["title"]) for index in indexes[-2:]]
+    assert shown == [(first["name"], "b.txt"), (third["name"], "c.txt")]
+    assert client.get(f"/explore/index/{other['name']}").status_code == 404
+
+
+def test_a_text_that_has_failed_can_be_indexed_again(client, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(uploads, "MOST_WORDS", 1)
+        assert build(client, text="too long")["state"] == "failed"
+    assert build(client, text="too long")["state"] == "ready"
+
+
 def test_several_processes_share_no_texts(settings, folder):
     alone = create_app(ServerSettings(models={"tiny": str(folder / "tiny")}, threads=1, workers=2))
     with TestClient(alone, base_url="http://127.0.0.1") as client:

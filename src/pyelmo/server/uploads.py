@@ -8,6 +8,7 @@ The parts go through the queue of the model like requests, so other clients are 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import shutil
 import tempfile
@@ -26,6 +27,7 @@ from pyelmo.text.rows import TextRow
 from pyelmo.text.tokens import split_sentences
 
 if TYPE_CHECKING:
+    from pyelmo.neighbours import Index
     from pyelmo.neighbours.build import IndexedSentence
 
 MOST_WORDS = 50_000  # of a text; their vectors take 200 MB
@@ -40,6 +42,7 @@ class Upload:
 
     name: str
     title: str
+    source: tuple[str, str]  # the name of the model, and the SHA-256 of the text
     done: int = 0  # sentences
     total: int = 0
     error: str | None = None
@@ -73,10 +76,16 @@ class Uploads:
         return self._all[name]
 
     def start(self, model_name: str, text: str, title: str) -> Upload:
-        """Begin to build an index of a text."""
+        """Begin to build an index of a text, or return the one that there is already."""
         from pyelmo.neighbours.vector_index import import_faiss
 
         import_faiss()
+        source = model_name, hashlib.sha256(text.encode()).hexdigest()
+        for upload in self._all.values():
+            if upload.source == source and not upload.error:
+                upload.title = title[:80]
+                self._make_newest(upload)
+                return upload
         if self._task is not None and not self._task.done():
             raise InputError("another text is being indexed. Wait until it is ready")
         if not text.strip():
@@ -84,10 +93,13 @@ class Uploads:
         if self._temporary is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="pyelmo-explorer-", ignore_cleanup_errors=True)
         self._count += 1
-        upload = Upload(f"text-{self._count}", title[:80])
+        upload = Upload(f"text-{self._count}", title[:80], source)
         self._all[upload.name] = upload
         self._task = asyncio.create_task(self._build(upload, model_name, text))
         return upload
+
+    def _make_newest(self, upload: Upload) -> None:
+        self._all[upload.name] = self._all.pop(upload.name)
 
     async def _build(self, upload: Upload, model_name: str, text: str) -> None:
         _, model = self._service.model(model_name)
@@ -95,7 +107,10 @@ class Uploads:
             sentences = await asyncio.to_thread(_read_sentences, text, model)
             upload.total = len(sentences)
             loop = asyncio.get_running_loop()
-            await asyncio.to_thread(self._write, upload, sentences, model_name, model, loop)
+            index = await asyncio.to_thread(self._write, upload, sentences, model_name, model, loop)
+            # Without a break from here on, so that no client sees the new index before the oldest is gone.
+            upload.served = ServedIndex(index, model, model_name)
+            self._make_newest(upload)
             for old in self.ready()[:-KEPT]:
                 del self._all[old.name]
                 shutil.rmtree(self._folder(old.name), ignore_errors=True)
@@ -109,7 +124,7 @@ class Uploads:
         model_name: str,
         model: Embedder,
         loop: asyncio.AbstractEventLoop,
-    ) -> None:
+    ) -> Index:
         from pyelmo.neighbours.build import write
 
         facts = {
@@ -118,8 +133,7 @@ class Uploads:
             "precision": model.precision, "language": model.language, "tokenised": False,
         }  # fmt: skip
         embedded = self._embed(upload, sentences, model_name, model, loop)
-        index = write(embedded, self._folder(upload.name), dim=model.config.dim, facts=facts)
-        upload.served = ServedIndex(index, model, model_name)
+        return write(embedded, self._folder(upload.name), dim=model.config.dim, facts=facts)
 
     def _embed(
         self,
