@@ -28,15 +28,39 @@ export async function ask(path, body, { fresh = false } = {}) {
     ...(body && { "content-type": "application/json" }),
     ...(key && { authorization: `Bearer ${key}` }),
   };
-  let response;
   busy(1);
   try {
-    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+    const answer = await send(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+    answers.set(request, answer);
+    if (answers.size > 60) answers.delete(answers.keys().next().value);
+    return answer;
+  } finally {
+    setTimeout(busy, 0, -1); // after the view has drawn the answer, or has sent the request that follows from it
+  }
+}
+
+// A function that asks, for requests of which each replaces the one before: an answer that comes after the next request
+// has been made is dropped, because the page shows another state by now.
+export function latest() {
+  let count = 0;
+  return (...request) =>
+    new Promise((resolve, reject) => {
+      count += 1;
+      const own = count;
+      ask(...request).then(
+        (answer) => own === count && resolve(answer),
+        (error) => own === count && reject(error),
+      );
+    });
+}
+
+async function send(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
   } catch {
     waitForServer();
     throw new Problem(t("gone"), 0);
-  } finally {
-    busy(-1);
   }
   const answer = await response.json().catch(() => null);
   if (response.status === 401) askForKey();
@@ -46,8 +70,6 @@ export async function ask(path, body, { fresh = false } = {}) {
       response.status,
     );
   }
-  answers.set(request, answer);
-  if (answers.size > 60) answers.delete(answers.keys().next().value);
   return answer;
 }
 

@@ -1,6 +1,6 @@
 // A word in context: one point in the token layer, one for each sentence above it.
 
-import { ask } from "../api.js";
+import { latest } from "../api.js";
 import { announce, debounce, el, heat } from "../dom.js";
 import { CONTEXT } from "../examples.js";
 import { tools } from "../export.js";
@@ -17,6 +17,7 @@ export function defaults(app) {
 }
 
 export function mount(app) {
+  const ask = latest();
   if (!state.all("s").length) state.set(defaults(app));
   let data = null,
     scatter = null,

@@ -1,6 +1,6 @@
 // What the model expects: each word coloured by its probability in both directions, and the likeliest words for a gap.
 
-import { ask } from "../api.js";
+import { latest } from "../api.js";
 import { debounce, el, percent, svg } from "../dom.js";
 import { EXPECTS } from "../examples.js";
 import { tools } from "../export.js";
@@ -12,6 +12,7 @@ const ARROWS = { forward: "→", backward: "←" };
 const STEPS = [0.2, 0.03, 0.003, 0.0003]; // probabilities between the five colours
 
 export function mount(app) {
+  const ask = latest();
   if (!state.get("s")) {
     const language = app.language() === "ko" ? "ko" : "en";
     state.set({ s: EXPECTS[language][0], w: language === "ko" ? "2" : "5" }); // the coffee

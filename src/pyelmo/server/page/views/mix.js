@@ -1,7 +1,7 @@
 // The mix: weights of the layers, the formula with its numbers, and the neighbours of the mixed vector.
 // The server sends products of layers; with shares s, the product of two mixed vectors is s' G s.
 
-import { ask } from "../api.js";
+import { latest } from "../api.js";
 import { debounce, el } from "../dom.js";
 import { CONTEXT } from "../examples.js";
 import { tools } from "../export.js";
@@ -25,6 +25,7 @@ const SHOWN = 10;
 const LIMIT = 6; // of a weight
 
 export function mount(app) {
+  const ask = latest();
   if (!state.all("s").length) state.set({ s: defaults(app).s });
   let data = null;
   const sentences = el("ul", { class: "sentences" });

@@ -1,6 +1,6 @@
 // Tasks: names, roles, sentiment, entailment, answers and coreference, drawn on the text.
 
-import { ask } from "../api.js";
+import { latest } from "../api.js";
 import { el, percent, svg } from "../dom.js";
 import { TASKS, TASKS_KO } from "../examples.js";
 import { tools } from "../export.js";
@@ -9,6 +9,7 @@ import * as state from "../state.js";
 import { lang, t } from "../text.js";
 
 export function mount(app) {
+  const ask = latest();
   const tasks = () => app.setup.tasks;
   const chosen = () => tasks().find(({ name }) => name === state.get("task")) || tasks()[0];
   let data = null;

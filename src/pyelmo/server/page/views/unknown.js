@@ -1,6 +1,6 @@
 // Unknown and misspelt words: the nearest known words by layer.
 
-import { ask } from "../api.js";
+import { latest } from "../api.js";
 import { debounce, el } from "../dom.js";
 import { UNKNOWN } from "../examples.js";
 import { tools } from "../export.js";
@@ -19,6 +19,7 @@ import * as state from "../state.js";
 import { layerName, t } from "../text.js";
 
 export function mount(app) {
+  const ask = latest();
   if (!state.get("s")) state.set({ s: UNKNOWN[app.language() === "ko" ? "ko" : "en"][0] });
   let data = null;
   const problem = el("p", { class: "problem", role: "status" });
