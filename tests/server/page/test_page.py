@@ -181,6 +181,33 @@ def test_a_misspelt_word_is_nearest_to_the_one_that_was_meant(go):
     assert {lists.locator(".what").first.inner_text() for lists in page.locator(".bars").all()} == {"government"}
 
 
+def test_the_page_is_busy_until_everything_is_drawn(go):
+    page = open_view(go, "neighbours")
+    page.evaluate("""() => {
+        window.seen = [];
+        const main = document.getElementById("main");
+        new MutationObserver(() => main.ariaBusy === "false" && window.seen.push(main.innerText))
+            .observe(main, { attributeFilter: ["aria-busy"] });
+    }""")
+    page.locator(".words .word").nth(1).click()
+    settle(page)
+    assert page.evaluate("window.seen") == [content(page)]  # not also between the neighbours and the map
+
+
+def test_an_answer_that_comes_too_late_is_not_drawn(go):
+    page = open_view(go, "expects", "s=He+drank+a+cup+of+coffee+with+milk.")
+    held = []
+    page.route("**/explore/expects", lambda route: route.continue_() if held else held.append(route))
+    page.locator(".surprise", has_text="cup").click()
+    page.locator(".surprise", has_text="coffee").click()
+    expect(page.locator(".surprise[aria-pressed=true]")).to_have_text(re.compile("coffee"))
+    expect(page.locator(".thirds > div")).to_have_count(3)
+    before = content(page)
+    held[0].continue_()
+    settle(page)
+    assert content(page) == before
+
+
 def tab_to(page: Page, selector: str) -> None:
     """Press Tab until an element that fits has the focus."""
     for _ in range(60):
@@ -283,6 +310,19 @@ def test_pictures_and_tables_are_saved(go, tmp_path):
     rows = list(csv.DictReader(io.StringIO(saved["context", "CSV"].read_text("utf-8-sig"))))
     assert len(rows) == 3 * 6
     assert {row["cosine with 2"] for row in rows[:6]} == {"1"}  # the token layer
+
+
+def test_a_text_that_is_indexed_while_another_view_is_shown_is_there_afterwards(go, tmp_path):
+    page = open_view(go, "neighbours")
+    (tmp_path / "later.txt").write_text("We walked along the bank of the river.\n" * 500)
+    page.locator("input[type=file]").set_input_files(tmp_path / "later.txt")
+    page.get_by_role("button", name="Index this file").click()
+    expect(page.locator("main progress")).to_be_visible()
+    page.locator("nav a[data-view=unknown]").click()
+    expect(page.locator("h1")).to_have_text(VIEWS["unknown"][0])
+    page.locator("nav a[data-view=neighbours]").click()
+    expect(page.locator("main select")).to_contain_text("later.txt", timeout=30_000)
+    expect(page.locator("main [role=status]").first).to_have_text("later.txt is ready.")
 
 
 SPAN = LabelledSpan(label="ARG0", text="Ann", start=0, end=3, words=(0, 1), probability=0.9)

@@ -1,6 +1,6 @@
 // Neighbours: the occurrences of a text nearest to a word in its sentence, and a map of all its occurrences.
 
-import { ask } from "../api.js";
+import { ask, latest } from "../api.js";
 import { debounce, el, svg } from "../dom.js";
 import { NEIGHBOURS } from "../examples.js";
 import { tools } from "../export.js";
@@ -20,11 +20,13 @@ import * as state from "../state.js";
 import { t } from "../text.js";
 
 const POLL = 400; // milliseconds between two looks at the progress
+let job = null; // the text that is being indexed; who comes back to the view sees its progress
 
 export function mount(app) {
   let data = null,
     map = null,
     left = false;
+  const askLatest = latest();
   const indexes = () => app.setup.indexes;
   const chosen = () =>
     indexes().find(({ name }) => name === state.get("index")) ||
@@ -34,6 +36,7 @@ export function mount(app) {
     state.set({ s: NEIGHBOURS[language][0] });
   }
   const problem = el("p", { class: "problem", role: "status" });
+  const said = el("p", { class: "note", role: "status" });
   const sources = el("section", { class: "panel" });
   const picker = el("div", {});
   const lists = el("div", { class: "split even", hidden: true });
@@ -71,9 +74,8 @@ export function mount(app) {
     ),
   );
 
-  function showSources(message = "") {
+  function showSources() {
     const file = el("input", { type: "file", accept: ".txt,text/plain" });
-    const said = el("p", { class: "note", role: "status" }, message);
     const select = el(
       "select",
       {
@@ -101,7 +103,7 @@ export function mount(app) {
                 el("span", {}, t("ownText", { words: app.setup.limits.words.toLocaleString() })),
                 file,
               ),
-              el("button", { type: "button", class: "tool", onclick: () => read(file, said) }, t("build")),
+              el("button", { type: "button", class: "tool", onclick: () => read(file) }, t("build")),
               app.language() === "other"
                 ? null
                 : el(
@@ -110,7 +112,7 @@ export function mount(app) {
                       type: "button",
                       class: "main-button",
                       id: "example-text",
-                      onclick: () => build(null, t("exampleTitle"), said),
+                      onclick: () => build(null, t("exampleTitle")),
                     },
                     t("exampleText"),
                   ),
@@ -121,37 +123,49 @@ export function mount(app) {
     );
   }
 
-  async function read(file, said) {
+  async function read(file) {
     const [text] = file.files;
     if (!text) said.textContent = t("chooseFile");
-    else build(await text.text(), text.name, said);
+    else build(await text.text(), text.name);
   }
 
-  async function build(text, title, said) {
-    const bar = el("progress", { max: 1, value: 0, "aria-label": title });
+  async function build(text, title) {
     try {
-      let job = await ask("/explore/index", { model: app.model(), text, title }, { fresh: true });
-      while (job.state === "building" && !left) {
-        said.replaceChildren(t("building", { title, done: job.done, total: job.total || "…" }), bar);
-        bar.max = job.total || 1;
-        bar.value = job.done;
+      job = { title, ...(await ask("/explore/index", { model: app.model(), text, title }, { fresh: true })) };
+    } catch (error) {
+      said.textContent = error.message;
+      return;
+    }
+    follow({ choose: true });
+  }
+
+  // Show the progress of the text that is being indexed, and offer the text when it is ready.
+  async function follow({ choose = false } = {}) {
+    let now = job;
+    const { title } = now;
+    const bar = el("progress", { "aria-label": title });
+    try {
+      while (now.state === "building") {
+        said.replaceChildren(t("building", { title, done: now.done, total: now.total || "…" }), bar);
+        bar.max = now.total || 1;
+        bar.value = now.done;
         await new Promise((resolve) => {
           setTimeout(resolve, POLL);
         });
-        job = await ask(`/explore/index/${job.name}`, undefined, { fresh: true });
+        if (left) return;
+        now = { title, ...(await ask(`/explore/index/${now.name}`, undefined, { fresh: true })) };
       }
-      if (left) return;
-      if (job.state === "failed") {
-        said.textContent = job.error;
-        return;
-      }
-      await app.loadSetup();
-      state.set({ index: job.name });
-      showSources(t("ready", { title }));
-      load();
+      if (now.state === "ready") await app.loadSetup();
     } catch (error) {
-      said.textContent = error.message;
+      now = { state: "failed", error: error.message };
     }
+    if (left) return;
+    job = null;
+    said.textContent = now.error || t("ready", { title });
+    if (now.state === "failed") return;
+    if (choose) state.set({ index: now.name });
+    showSources();
+    load();
   }
 
   async function load() {
@@ -159,7 +173,7 @@ export function mount(app) {
     if (!chosen()) return;
     const index = chosen().name;
     try {
-      data = await ask("/explore/neighbours", { index, sentence: state.get("s") });
+      data = await askLatest("/explore/neighbours", { index, sentence: state.get("s") });
     } catch (error) {
       problem.textContent = error.message;
       return;
@@ -211,7 +225,7 @@ export function mount(app) {
 
   async function loadMap(index) {
     try {
-      map = await ask("/explore/map", { index, word: word() });
+      map = await askLatest("/explore/map", { index, word: word() });
     } catch (error) {
       if (error.status === 400) {
         mapPanel.hidden = false;
@@ -334,6 +348,7 @@ export function mount(app) {
 
   showSources();
   load();
+  if (job) follow();
   return {
     root,
     leave: () => {
