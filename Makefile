@@ -20,7 +20,7 @@ demo: .venv/light
 	$(BIN)/python examples/demo.py
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: .venv/installed
 	$(BIN)/ruff check .
