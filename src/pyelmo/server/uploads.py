@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder
-from pyelmo.errors import InputError, NotFoundError, PyelmoError
+from pyelmo.errors import InputError, NotFoundError
 from pyelmo.server.batching import QueueFullError
 from pyelmo.server.service import ServedIndex, Service
 from pyelmo.text.rows import TextRow
@@ -114,8 +114,8 @@ class Uploads:
             for old in self.ready()[:-KEPT]:
                 del self._all[old.name]
                 shutil.rmtree(self._folder(old.name), ignore_errors=True)
-        except (PyelmoError, OSError) as error:
-            upload.error = str(error)
+        except Exception as error:  # on a thread of its own: the reader who waits is told, whatever it is
+            upload.error = str(error) or type(error).__name__
 
     def _write(
         self,
