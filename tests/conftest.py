@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 # One thread, here and in processes that tests start: tiny networks on several OpenMP threads spin, and beside other
 # work a test that takes a second then takes minutes. Set before torch is imported.
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
+
+# A shell starts background jobs with SIGINT ignored, and tests send it. Python's own handler is not inherited as such:
+# processes that tests start get the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np
 import pytest
