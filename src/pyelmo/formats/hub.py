@@ -123,15 +123,11 @@ def _check(source: str, path: Path, file: Any) -> None:
 def _cached_folder(hub: Any, name: str, revision: str | None) -> Path | None:
     """Return the folder of a revision that was downloaded before and is complete."""
     try:
-        repos = hub.scan_cache_dir().repos
-    except hub.utils.CacheNotFound:
+        folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
+    except hub.errors.LocalEntryNotFoundError:
         return None
-    for repo in repos:
-        for version in repo.revisions if (repo.repo_type, repo.repo_id) == ("model", name) else ():
-            weights = any(re.search(r"\.(safetensors|hdf5|h5|pkl|data-.*)$", file.file_name) for file in version.files)
-            if weights and (revision or "main") in (*version.refs, version.commit_hash):
-                return Path(version.snapshot_path)
-    return None
+    weights = any(re.search(r"\.(safetensors|hdf5|h5|pkl|data-.*)$", path.name) for path in folder.iterdir())
+    return folder if weights else None
 
 
 # --- upload ---------------------------------------------------------------------------------------------------------
