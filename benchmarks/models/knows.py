@@ -184,8 +184,8 @@ def probe_rows(figures: dict[str, Any]) -> list[ProbeRow]:
 
 
 def describe(figure: dict[str, Any]) -> str:
-    of, on = figure["of"], figure["machine"]
-    where = f"{on['cpu']}, {on['date']}, commit {on['commit']}, torch {on['torch']}"
+    of, on = figure["of"], figure.get("machine") or figure["made"]  # "made": of `elmo probe`, without the machine
+    where = ", ".join(f"{name} {on[name]}" for name in ("cpu", "date", "commit", "torch") if name in on)
     return f"{of['model']} in {of['precision']}, `{figure['command']}`, {where}"
 
 

@@ -45,7 +45,6 @@ def test_a_korean_word_stands_alone_among_morphemes(held_out):
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_held_out_list_has_other_sentences(language):
     used, held_out = (senses.listed(language, held_out=choice) for choice in (False, True))
-    assert {occurrence.word for occurrence in held_out} <= {occurrence.word for occurrence in used}
     assert not {" ".join(o.words) for o in used} & {" ".join(o.words) for o in held_out}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +23,8 @@ import pytest
 import pyelmo
 from pyelmo.cli import main
 from pyelmo.cli.use.serve import EXAMPLE
+from pyelmo.server.run import _listen
+from pyelmo.server.settings import ServerSettings
 
 ANSWERED = 'elmo_requests_total{endpoint="/embed",status="200"}'
 RUN = "import sys; from pyelmo.cli import main; sys.exit(main())"
@@ -51,6 +55,25 @@ def ask(port: int, path: str, body: object = None, **headers: str) -> tuple[int,
             connection.request("POST", path, json.dumps(body), {"content-type": "application/json", **headers})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
+
+
+def test_small_answers_are_sent_at_once():
+    sent_at_once = asyncio.Event()
+
+    async def accept_one() -> None:
+        def accepted(_: object, writer: asyncio.StreamWriter) -> None:
+            if writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY):
+                sent_at_once.set()
+            writer.close()
+
+        listener = _listen(ServerSettings(port=0))
+        async with await asyncio.start_server(accepted, sock=listener) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            await reader.read()
+            writer.close()
+
+    asyncio.run(accept_one())
+    assert sent_at_once.is_set()
 
 
 def test_the_openai_client_works_unchanged_and_the_server_ends_with_status_0(folder, free_port, tmp_path):
