@@ -2,12 +2,13 @@
 
     python benchmarks/models/knows.py MODEL --language en --text wikipedia=en-wikipedia.test.txt \\
         --tokenised-text wikitext-103=wt103.test.tokens --data DIR -o benchmarks/results/knows_en.json
-    python benchmarks/models/knows.py en --language en --precision int8 --parts wsd,pos,senses \\
+    python benchmarks/models/knows.py en --language en --precision int8 --parts wsd,pos,wic,senses,phrases \\
         --data DIR -o (the same file)
 
 DIR contains the data sets, at any depth: SemCor 3.0, ALL.data.xml of the unified test sets and index.sense of WordNet
-3.0 for wsd; UD English EWT, or UD Korean Kaist and GSD, for pos. The list of words with two senses is bundled with the
-package. `--held-out` adds its held-out list, which should be used once, after a model has been chosen.
+3.0 for wsd; UD English EWT, or UD Korean Kaist and GSD, for pos; WiC. The lists of words with two senses and of short
+phrases are bundled with the package. `--held-out` adds the held-out list of words with two senses, which should be used
+once, after a model has been chosen.
 
 Every figure is saved when it is complete, with its model, command, machine and commit. The same command resumes a
 stopped run. Figures may come from several runs and models: the perplexity from the model as trained, with the whole
@@ -39,7 +40,10 @@ from pyelmo.provenance import machine, plain_command, versions
 from pyelmo.text.lines import numbered_lines
 from pyelmo.text.tokens import split_sentences, split_words
 
-PARTS = {"en": ("perplexity", "wsd", "pos", "senses"), "ko": ("perplexity", "pos", "senses")}
+PARTS = {
+    "en": ("perplexity", "wsd", "pos", "wic", "senses", "phrases"),
+    "ko": ("perplexity", "pos", "senses", "phrases"),
+}
 UNKNOWN = "<unk>"  # the out-of-vocabulary token of WikiText
 PIECE_WORDS = 10_000  # words for each step of the progress bar
 
@@ -143,9 +147,9 @@ def markdown(figures: dict[str, Any]) -> str:
     probes = probe_rows(figures)
     if probes:
         layers = max(len(values) for _, values, _, _ in probes)
-        mixes = ("mean of layers", "top layer minus the one below")
+        mixes = ("mean of layers", "top layer minus the one below", "substitutes")
         lines += row("in %", *[f"layer {layer}" for layer in range(layers)], *mixes, "without the model")
-        lines += row(*["---"] * (layers + 4))
+        lines += row(*["---"] * (layers + 5))
         for name, values, mixed, plain in probes:
             lines += row(name, *map(number, values), *[""] * (layers - len(values)), *map(number, mixed), plain)
         lines.append("")
@@ -159,8 +163,8 @@ def markdown(figures: dict[str, Any]) -> str:
     return "\n".join([*lines, *[f"- {', '.join(keys)}: {origin}" for origin, keys in origins.items()]])
 
 
-NO_MIX = (None, None)
-ProbeRow = tuple[str, list[float], tuple[float | None, float | None], str]
+NO_MIX = (None, None, None)
+ProbeRow = tuple[str, list[float], tuple[float | None, float | None, float | None], str]
 
 
 def probe_rows(figures: dict[str, Any]) -> list[ProbeRow]:
@@ -179,7 +183,16 @@ def probe_rows(figures: dict[str, Any]) -> list[ProbeRow]:
         if key in figures:
             result = figures[key]["result"]
             name = f"{name}, {result['sentences']} sentences"
-            rows.append((name, result["layers"], (result["mean"], result["added"]), f"chance {result['chance']:.1f}"))
+            mixes = result["mean"], result["added"], result.get("substitutes")
+            rows.append((name, result["layers"], mixes, f"chance {result['chance']:.1f}"))
+    if "phrases" in figures:
+        result = figures["phrases"]["result"]
+        mixes = result["mean"], None, result.get("substitutes")
+        rows.append((f"short phrases, {result['triples']} triples", result["layers"], mixes, "chance 50.0"))
+    if "wic" in figures:
+        result = figures["wic"]["result"]
+        (substitutes,) = (result.get("substitutes") or {"test": [None]})["test"]
+        rows.append(("WiC, test", result["test"], (None, None, substitutes), "chance 50.0"))
     return rows
 
 
@@ -221,7 +234,7 @@ def arguments() -> argparse.Namespace:
         "--precision", choices=("float32", "int8"), default="float32", help="precision of the probes (default: float32)"
     )
     parser.add_argument("--device", default="cpu", help="device of the model: cpu, cuda, ... (default: cpu)")
-    parser.add_argument("--parts", help="which of perplexity,wsd,pos,senses (default: all of the language)")
+    parser.add_argument("--parts", help="which of perplexity,wsd,pos,wic,senses,phrases (default: all of the language)")
     parser.add_argument("--text", type=named_path, action="append", default=[], metavar="NAME=PATH")
     parser.add_argument(
         "--tokenised-text", type=named_path, action="append", default=[], metavar="NAME=PATH",

@@ -97,10 +97,16 @@ def test_force_replaces(here):
 
 
 @pytest.mark.parametrize(
-    ("language", "model"),
-    [([], "en"), (["--language", "ko"], "ko"), (["--language", "ko-morph"], "ko"), (["--language", "en"], "en")],
+    ("given", "model", "language"),
+    [
+        ([], "en", None),
+        (["--language", "ko"], "ko", None),  # the rules of the model, which reads morphemes
+        (["--language", "ko-morph"], "ko", "ko-morph"),
+        (["--language", "en"], "en", "en"),
+        (["--language", "ko", "--model", "mine"], "mine", "ko"),
+    ],
 )
 @pytest.mark.parametrize("command", [["embed"], ["neighbours", "build"], ["explore"]])
-def test_without_a_model_the_bundled_one_of_the_language_is_used(command, language, model):
-    args = build_parser().parse_args([*command, "text.txt", "-o", "out", *language])
-    assert choose_model(args) == model
+def test_without_a_model_the_bundled_one_of_the_language_is_used(command, given, model, language):
+    args = build_parser().parse_args([*command, "text.txt", "-o", "out", *given])
+    assert choose_model(args) == (model, language)

@@ -185,7 +185,7 @@ def test_explore_prints_a_table_and_draws_a_map(here, capsys):
         (["--centred"], "at least three sentences"),
         (["-o", "map.gif"], "A map ends in .html or .svg"),
         (["--layers", "7"], "--layers 7: M1 has only layers 0 to 2"),
-        (["--layers", "x"], "expected all, top, average or the index of a layer from 0"),
+        (["--layers", "x"], "expected all, top, average, the index of a layer from 0, or substitutes"),
     ):
         assert main(["explore", *sentences, "--model", "M1", *more]) == 1
         assert message in capsys.readouterr().err

@@ -34,6 +34,22 @@ def test_a_layer_is_right_where_the_same_sense_is_nearer(tmp_path):
     result = phrases.evaluate(embed, triples)
     assert result.layers == (50.0, 100.0, 0.0)
     assert result.triples == 4
+    assert result.substitutes is None
+
+
+def test_substitutes_are_judged_like_a_layer(tmp_path):
+    (tmp_path / "list.tsv").write_text("bank\ta *bank* loan\tthe *bank* lent\ta muddy *bank*\n", "utf-8")
+    triples = phrases.read_triples(tmp_path / "list.tsv", "en")
+
+    def substitutes(places):
+        for words, position in places:
+            assert words[position] == "bank"
+            yield np.array([0, 1] if "muddy" in words else [1, 0], np.float32)
+
+    def embed(sentences):
+        return (np.ones((1, len(words), 2), np.float32) for words in sentences)
+
+    assert phrases.evaluate(embed, triples, substitutes).substitutes == 100
 
 
 def test_wrong_lists_are_one_clear_error(tmp_path):

@@ -130,3 +130,16 @@ def test_scws_ranks_cosines_beside_ratings_in_each_layer():
 
 def test_equal_values_share_their_mean_rank():
     assert scws.spearman(np.array([1, 2, 2, 3]), np.array([1, 2, 3, 4])) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
+
+
+def test_wic_by_substitutes_has_a_threshold_of_its_own():
+    def substitutes(places):
+        for words, position in places:
+            angle = np.radians(2 * float(words[position]))
+            yield np.array([np.cos(angle), np.sin(angle)], np.float32)
+
+    pairs = [pair(0, 10), pair(0, 40, False)]
+    result = wic.evaluate(by_number, pairs, pairs, pairs, substitutes)
+    assert result.substitutes.test == (100.0,)
+    assert np.cos(np.radians(80)) < result.substitutes.thresholds[0] < np.cos(np.radians(20))
+    assert wic.evaluate(by_number, pairs, pairs, pairs).substitutes is None

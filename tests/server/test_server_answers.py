@@ -149,6 +149,8 @@ def test_similarity_compares_marked_words_or_sentences(client, tiny):
     pair = ("the *bank* of the river", "a *bank* account")
     answer = client.post("/similarity", json={"first": pair[0], "second": pair[1], "layers": "top"}).json()
     assert answer == {"model": "tiny", "cosine": tiny.similarity(*pair, layers="top")}
+    answer = client.post("/similarity", json={"first": pair[0], "second": pair[1], "by": "substitutes"}).json()
+    assert answer == {"model": "tiny", "cosine": tiny.similarity(*pair, by="substitutes")}
     unmarked = client.post("/similarity", json={"first": pair[0], "second": "a bank"})
     assert unmarked.status_code == 400
     assert "Mark one word in each" in unmarked.json()["error"]["message"]

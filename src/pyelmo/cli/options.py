@@ -38,11 +38,17 @@ def add_model(parser: argparse.ArgumentParser, text: str = MODEL) -> None:
     parser.add_argument("--model", "-m", metavar="MODEL", help=text)
 
 
-def choose_model(args: argparse.Namespace) -> str:
-    """Return --model, or the bundled model of --language."""
+def choose_model(args: argparse.Namespace) -> tuple[str, str | None]:
+    """Return --model, or the bundled model of --language, and the language whose rules split the text.
+
+    Without --model, ko only chooses the Korean model, which splits by its own rules: it reads morphemes, and eojeols
+    are foreign to it.
+    """
     if args.model is not None:
-        return str(args.model)
-    return "ko" if args.language in ("ko", "ko-morph") else "en"
+        return str(args.model), args.language
+    if args.language == "ko":
+        return "ko", None
+    return "ko" if args.language == "ko-morph" else "en", args.language
 
 
 def add_model_files(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 # Bytes of results that `stream` may hold. Sentences within them are sorted by length, so that batches need little
 # padding.
 WINDOW_BYTES = 64 * 2**20
+
+Measure = Literal["vectors", "substitutes"]
 
 
 def load(
@@ -496,7 +498,9 @@ class Embedder(LanguageModel):
         result = matrix[0] if single else matrix
         return torch_engine("convert_to_tensor").to_tensor(result) if convert_to_tensor else result
 
-    def similarity(self, first: Sentence, second: Sentence, *, layers: LayerChoice | None = None) -> float:
+    def similarity(
+        self, first: Sentence, second: Sentence, *, layers: LayerChoice | None = None, by: Measure = "vectors"
+    ) -> float:
         """Return the cosine of two words in their sentences, or of two sentences.
 
         Args:
@@ -505,12 +509,15 @@ class Embedder(LanguageModel):
             second: The other sentence, with a marked word if and only if `first` has one.
             layers: As in `embed`, except "all". By default the top layer, but for sentences the model's own sentence
                 vectors, if it has them (`encode`); with a choice, sentences are the means of their words.
+            by: "vectors", or "substitutes" to compare marked words by what could stand in their place
+                (`substitute_vectors`), which tells senses apart better.
 
         Returns:
             The cosine, between -1 and 1.
 
         Raises:
-            InputError: Only one sentence has a marked word, one has several, or `layers` is "all".
+            InputError: Only one sentence has a marked word, one has several, or `layers` is "all"; or substitutes are
+                asked for without marked words, with a choice of layers, or of a model that cannot predict words.
 
         Example:
             >>> import pyelmo
@@ -519,18 +526,28 @@ class Embedder(LanguageModel):
             >>> far = model.similarity("the *bank* of the river", "a *bank* account")
             >>> near > far
             True
+            >>> near = model.similarity("a *bank* loan", "they robbed the *bank*", by="substitutes")
+            >>> far = model.similarity("a *bank* loan", "the grassy *bank*", by="substitutes")
+            >>> near > far
+            True
             >>> round(model.similarity("A bank account.", "A bank account."), 3)
             1.0
         """
+        if by not in get_args(Measure):
+            raise InputError(f"by={by!r} is unknown. Use one of {', '.join(get_args(Measure))}")
+        if by == "substitutes" and layers is not None:
+            raise InputError("substitutes are of no layer: leave out layers, or compare vectors")
         if layers == "all":
             raise InputError("layers 'all' cannot be compared; choose 'top', 'average', a layer or a mix")
         words, marked = zip(*map(self._read_marked, (first, second)), strict=True)
         counts = [len(positions) for positions in marked]
         if not all(words):
             return 0.0  # a sentence without words is similar to nothing
-        if counts == [0, 0]:
+        if counts == [0, 0] and by == "vectors":
             default = None if self.pretrained.sentence else "top"
             vectors = self.encode(words, layers=default if layers is None else layers)  # (D,) each
+        elif counts == [1, 1] and by == "substitutes":
+            vectors = list(self.substitute_vectors((own, at[0]) for own, at in zip(words, marked, strict=True)))
         elif counts == [1, 1]:
             arrays = self.embed(words, layers="top" if layers is None else layers)  # (T, D) each
             vectors = [array[positions[0]] for array, positions in zip(arrays, marked, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyelmo.arrays import Float32Array
 from pyelmo.config import ModelConfig
-from pyelmo.embed import perplexity, scoring
+from pyelmo.embed import perplexity, scoring, substitutes
 from pyelmo.embed.engines.cpu import CpuEngine
 from pyelmo.embed.engines.softmax import WordSoftmax
 from pyelmo.embed.engines.word_table import WordTable
@@ -15,9 +15,10 @@ from pyelmo.embed.layers import layer_picker
 from pyelmo.embed.perplexity import Context, Perplexity
 from pyelmo.embed.scoring import Direction, Guess, SentenceScore, WordPredictor
 from pyelmo.embed.stream import VectorOptions, stream_vectors
+from pyelmo.embed.substitutes import Place
 from pyelmo.errors import InputError
 from pyelmo.formats.pretrained import Pretrained, predicted_words
-from pyelmo.text.marked import read_gap
+from pyelmo.text.marked import read_gap, read_one_marked
 from pyelmo.text.scripts import ScriptCheck
 from pyelmo.text.tokens import split_sentences
 
@@ -46,6 +47,11 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def _softmax(self) -> WordSoftmax: ...
+
+    @property
+    def predicts_words(self) -> bool:
+        """Whether the model has a softmax and its words, which `predict`, `score` and `perplexity` need."""
+        return self.config.softmax is not None and self.pretrained.lexicon.vocab is not None
 
     def predict(
         self,
@@ -90,6 +96,62 @@ class LanguageModel(ABC):
         return scoring.predict(
             self._predictor(), before, after, count=count, direction=direction, punctuation=punctuation
         )
+
+    def substitutes(self, sentence: str | Place, *, count: int = 10) -> list[Guess]:
+        """Return the words that could stand in the place of a word.
+
+        The model reads the word: it guesses what follows "the grassy bank or" and what comes before "or bank". A model
+        of a language other than English and Korean guesses the gap in the place of the word, as `predict` does.
+
+        Args:
+            sentence: A string with asterisks around one word, or the words of a sentence and the position of one.
+            count: How many words to return.
+
+        Returns:
+            Guesses as those of `predict`, the likeliest first, without the word itself.
+
+        Raises:
+            InputError: Not exactly one word is marked, or the model cannot predict words.
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> [guess.word for guess in model.substitutes("She is a *doctor*.", count=3)]
+            ['nurse', 'physician', 'surgeon']
+            >>> "stream" in [guess.word for guess in model.substitutes("the grassy *bank*")]
+            True
+        """
+        if count < 1:
+            raise InputError(f"count is {count}; it must be at least 1")
+        words, position = read_one_marked(sentence, self.language) if isinstance(sentence, str) else sentence
+        self._scripts.check(words)
+        return substitutes.substitutes(self._predictor(), (words, position), self.language, count)
+
+    def substitute_vectors(self, places: Iterable[Place]) -> Iterator[Float32Array]:
+        """Yield a vector for each word in its sentence: the distribution of what could stand in its place.
+
+        These vectors tell the senses of a word apart better than those of the layers do, above all in short phrases,
+        and take the time of two sentences and a softmax each.
+
+        Args:
+            places: Tokenised sentences, each with the position of the word.
+
+        Returns:
+            An iterator over one vector (words of the softmax,) of length 1 for each place: the square roots of the
+            probabilities of its substitutes.
+
+        Raises:
+            InputError: The model cannot predict words.
+
+        Example:
+            >>> import pyelmo
+            >>> model = pyelmo.load("en")
+            >>> places = [(["a", "bank", "loan"], 1), (["the", "bank", "lent"], 1), (["the", "grassy", "bank"], 2)]
+            >>> loan, lent, grassy = model.substitute_vectors(places)
+            >>> bool(loan @ lent > loan @ grassy)
+            True
+        """
+        return substitutes.substitute_vectors(self._predictor(), places, self.language)
 
     def score(self, sentence: Sentence, *, direction: Direction = "both") -> SentenceScore:
         """Return the log probability of each word of a sentence, in both directions.

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array, Float64Array
 from pyelmo.config import ModelConfig
@@ -111,7 +112,7 @@ def score(
     advance: Callable[[int], None] | None = None,
 ) -> Iterator[SentenceScore]:
     """Yield the scores of each sentence. `advance` is called with the number of words of each part computed."""
-    directions = _directions(model, direction)
+    names = directions(model, direction)
     first, second = itertools.tee(map(list, sentences))
     group: list[tuple[list[str], Float32Array]] = []
     size = 0
@@ -119,9 +120,9 @@ def score(
         group.append((words, top))
         size += len(words)
         if size >= POSITIONS:
-            yield from _score_group(model, group, directions, advance)
+            yield from _score_group(model, group, names, advance)
             group, size = [], 0
-    yield from _score_group(model, group, directions, advance)
+    yield from _score_group(model, group, names, advance)
 
 
 def predict(
@@ -143,28 +144,55 @@ def predict(
     the end of a sentence. (A gap at the begin is the begin of a sentence.) Punctuation is no candidate unless asked
     for.
     """
-    vocab = model.vocab
     if direction is None:
         direction = "both" if after else "forward"
-    directions = _directions(model, direction)
-    left, right = model.layers([list(before), list(after)])
+    names = directions(model, direction)
+    (log_probabilities,) = gap_log_probabilities(model, [(before, after)], names)
+    scores = combine(log_probabilities)
+    scores[~candidates(model.vocab, punctuation=punctuation)] = -math.inf
+    return best_guesses(model.vocab, dict(zip(names, log_probabilities, strict=True)), scores, count)
+
+
+def gap_log_probabilities(
+    model: WordPredictor, gaps: Sequence[tuple[Sequence[str], Sequence[str]]], names: Sequence[str]
+) -> Float32Array:  # -> (gaps, N, V)
+    """Return the log probability of each word in gaps: by the words before the gap and by those after it."""
+    tops = model.layers(list(side) for gap in gaps for side in gap)
     size = model.config.lstm.dim
-    context = {"forward": left[-2, :size], "backward": right[1, -size:]}  # of the words beside the gap
-    rows = model.softmax.log_probabilities(np.stack([context[name] for name in directions]))  # (N, V)
-    scores = dict(zip(directions, rows, strict=True))
-    combined = rows.sum(0, dtype=np.float64) - (len(rows) - 1) * PRIOR_POWER * log_prior(len(vocab))
+    contexts = []
+    for left, right in zip(tops, tops, strict=True):
+        context = {"forward": left[-2, :size], "backward": right[1, -size:]}  # of the words beside the gap
+        contexts += [context[name] for name in names]
+    rows = model.softmax.log_probabilities(np.stack(contexts))
+    return rows.reshape(len(gaps), len(names), -1)
+
+
+def combine(log_probabilities: Float32Array) -> Float64Array:  # (N, V) -> (V,)
+    """Return the score of each word in a gap, by the formula of `predict`."""
+    count, words = log_probabilities.shape
+    scores: Float64Array = log_probabilities.sum(0, dtype=np.float64) - (count - 1) * PRIOR_POWER * log_prior(words)
+    return scores
+
+
+def candidates(vocab: Vocabulary, *, punctuation: bool = False) -> npt.NDArray[np.bool_]:  # (V,)
+    """Mark the words that may be guessed: no special tokens, and no punctuation unless asked for."""
     special = {vocab.begin, vocab.end, vocab.unknown}
-    left_out = [i for i, word in enumerate(vocab) if word in special or not (punctuation or _is_word(word))]
-    combined[left_out] = -math.inf
-    probabilities = np.exp(combined - combined.max())
+    return np.array([word not in special and (punctuation or any(map(str.isalnum, word))) for word in vocab])
+
+
+def best_guesses(
+    vocab: Vocabulary, by_direction: Mapping[str, Float32Array], scores: Float64Array, count: int
+) -> list[Guess]:
+    """Return the words with the highest scores (V,); those whose score is minus infinity are no candidates."""
+    probabilities = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
-    best = np.argsort(-probabilities, kind="stable")[: min(count, len(vocab) - len(left_out))].tolist()
+    best = np.argsort(-probabilities, kind="stable")[: min(count, int(np.isfinite(scores).sum()))].tolist()
     return [
         Guess(
             vocab.words[i],
             float(probabilities[i]),
-            float(scores["forward"][i]) if "forward" in scores else None,
-            float(scores["backward"][i]) if "backward" in scores else None,
+            float(by_direction["forward"][i]) if "forward" in by_direction else None,
+            float(by_direction["backward"][i]) if "backward" in by_direction else None,
         )
         for i in best
     ]
@@ -177,7 +205,7 @@ def log_prior(words: int) -> Float64Array:  # -> (V,)
     return prior
 
 
-def _directions(model: WordPredictor, direction: Direction) -> tuple[str, ...]:
+def directions(model: WordPredictor, direction: Direction = "both") -> tuple[str, ...]:
     """Return the directions to compute, of those that the model has."""
     if direction not in DIRECTIONS:
         raise InputError(f"direction {direction!r} is unknown. Use one of {', '.join(DIRECTIONS)}.")
@@ -188,14 +216,10 @@ def _directions(model: WordPredictor, direction: Direction) -> tuple[str, ...]:
     return ("forward", "backward") if direction == "both" else (direction,)
 
 
-def _is_word(word: str) -> bool:
-    return any(map(str.isalnum, word))
-
-
 def _score_group(
     model: WordPredictor,
     group: list[tuple[list[str], Float32Array]],
-    directions: tuple[str, ...],
+    names: tuple[str, ...],
     advance: Callable[[int], None] | None,
 ) -> Iterator[SentenceScore]:
     """Yield the scores of sentences whose softmax is computed together."""
@@ -204,10 +228,10 @@ def _score_group(
     sentences = [words for words, _ in group if words]
     tops = [top for words, top in group if words]
     scores: dict[str, Iterator[float]] = {}
-    if "forward" in directions:
+    if "forward" in names:
         targets = [word for words in sentences for word in (*words, vocab.end)]
         scores["forward"] = _log_probabilities(model, [top[:-1, :size] for top in tops], targets)
-    if "backward" in directions:  # the boundary token last, as in the forward direction
+    if "backward" in names:  # the boundary token last, as in the forward direction
         targets = [word for words in sentences for word in (*words, vocab.begin)]
         vectors = [np.roll(top[1:, -size:], -1, axis=0) for top in tops]
         scores["backward"] = _log_probabilities(model, vectors, targets)

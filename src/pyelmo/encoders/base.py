@@ -15,9 +15,11 @@ from typing import Any, Protocol
 from pyelmo.arrays import Float32Array
 from pyelmo.embed.embedder import Embedder
 from pyelmo.embed.layers import pool_words
+from pyelmo.embed.substitutes import Place
 from pyelmo.errors import InputError
 from pyelmo.text.tokens import split_within
 
+SubstituteVectors = Callable[[Iterable[Place]], Iterator[Float32Array]]  # words in sentences -> a vector (V,) each
 _WINDOW = 16  # batches whose sentences are sorted by length together
 _MORPHEMES = "ko-morph"
 
@@ -59,6 +61,13 @@ class LoadedEncoder:
     language: str | None = None  # the language whose rules split the training text, if known
     knows: Callable[[str], bool] | None = None  # whether a word has a vector; None: every word has one
     embedder: Embedder | None = None  # of an ELMo model, which can be fine-tuned
+
+    @property
+    def substitutes(self) -> SubstituteVectors | None:
+        """What gives words the distribution of their substitutes as vectors, if the encoder predicts words."""
+        if self.embedder is None or not self.embedder.predicts_words:
+            return None
+        return self.embedder.substitute_vectors
 
 
 class NamedEncoder:

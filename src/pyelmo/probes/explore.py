@@ -18,14 +18,17 @@ import numpy as np
 
 from pyelmo import plots
 from pyelmo.arrays import Float32Array
+from pyelmo.embed.language_model import LanguageModel
 from pyelmo.encoders.base import Encoder
 from pyelmo.errors import InputError
 from pyelmo.files import atomic_path
-from pyelmo.probes.in_context import ROUNDING, Cosines, WordInContext, vectors_in_context
+from pyelmo.probes.in_context import ROUNDING, Cosines, WordInContext, substitute_units, vectors_in_context
 from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
 
 ENDINGS = (".html", ".svg")
+SUBSTITUTES = "substitutes"  # the name beside those of layers
+SHOWN = 5  # substitutes of an occurrence
 _CONTEXT = 2  # words of a label on each side of the word
 
 
@@ -39,6 +42,7 @@ class Exploration:
     cosines: Cosines
     points: Cosines
     shown: float  # the share of the variance in the two dimensions of the map
+    words: Sequence[Sequence[str]] = ()  # the likeliest substitutes of each occurrence, if these are compared
 
 
 def facts(explorations: Sequence[Exploration]) -> dict[str, Any]:
@@ -47,6 +51,7 @@ def facts(explorations: Sequence[Exploration]) -> dict[str, Any]:
         {
             "layer": exploration.layer, "cosines": np.round(exploration.cosines, 4).tolist(),
             "points": np.round(exploration.points, 4).tolist(), "variance_shown": round(exploration.shown, 4),
+            **({"words": list(map(list, exploration.words))} if exploration.words else {}),
         }
         for exploration in explorations
     ]  # fmt: skip
@@ -96,24 +101,40 @@ def explore(
     title: str,
     *,
     centred: bool = False,
+    model: LanguageModel | None = None,
 ) -> list[Exploration]:
     """Compare the occurrences in each of some layers, named and numbered; None is the mean of all layers.
+
+    With a `model` that predicts words, they are also compared by what could stand in their place.
 
     `centred` subtracts the mean of the compared vectors first. It holds what all occurrences of the word share, which
     makes every cosine high, so that what the contexts add decides.
     """
     if centred and len(occurrences) < 3:
         raise InputError("two vectors minus their mean are always opposite. Pass at least three sentences.")
-    stacked = np.stack(list(vectors_in_context(embed, occurrences)), axis=1)  # (L, N, D)
-    explorations = []
+    compared: dict[str, Float32Array] = {}
+    if layers:
+        stacked = np.stack(list(vectors_in_context(embed, occurrences)), axis=1)  # (L, N, D)
     for name, layer in layers.items():
         if layer is not None and not -len(stacked) <= layer < len(stacked):
             raise InputError(f"layer {layer} does not exist. The encoder has the layers 0 to {len(stacked) - 1}.")
-        vectors = stacked.mean(0) if layer is None else stacked[layer]
+        compared[name] = stacked.mean(0) if layer is None else stacked[layer]
+    if model is not None:
+        (compared[SUBSTITUTES],) = substitute_units(model.substitute_vectors, occurrences)  # (N, V)
+    explorations = []
+    for name, vectors in compared.items():
         scaled = unit_vectors(_centred(vectors) if centred else vectors)
         points, shown = project(scaled)
-        explorations.append(Exploration(title, name, occurrences, scaled @ scaled.T, points, shown))
+        words = _substitutes(model, occurrences) if model is not None and name == SUBSTITUTES else []
+        explorations.append(Exploration(title, name, occurrences, scaled @ scaled.T, points, shown, words))
     return explorations
+
+
+def _substitutes(model: LanguageModel, occurrences: Sequence[WordInContext]) -> list[list[str]]:
+    """Return the likeliest substitutes of each occurrence."""
+    return [
+        [guess.word for guess in model.substitutes((each.words, each.position), count=SHOWN)] for each in occurrences
+    ]
 
 
 def _centred(vectors: Float32Array) -> Float32Array:
@@ -178,7 +199,12 @@ def _html(explorations: Sequence[Exploration]) -> str:
     for row, occurrence in enumerate(occurrences):
         cells = "<td></td>".join("".join(map(_cell, layer.cosines[row].tolist())) for layer in explorations)
         before, word, after = map(escape, occurrence.written())
-        rows.append(f"<tr><th>{row + 1}</th>{cells}<td class='text'>{before}<b>{word}</b>{after}</td></tr>")
+        texts = [
+            f"{before}<b>{word}</b>{after}",
+            *(escape(", ".join(each.words[row])) for each in explorations if each.words),
+        ]
+        told = "".join(f"<td class='text'>{text}</td>" for text in texts)
+        rows.append(f"<tr><th>{row + 1}</th>{cells}{told}</tr>")
     numbers = "".join(f"<th>{number}</th>" for number in range(1, len(rows) + 1))
     names = "<th></th>".join(f"<th class='text' colspan='{len(rows)}'>{escape(e.layer)}</th>" for e in explorations)
     heads = "<th></th>".join([numbers] * len(explorations))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Encoder, encode
+from pyelmo.encoders.base import Encoder, SubstituteVectors, encode
 from pyelmo.errors import FormatError, InputError
 from pyelmo.text.marked import read_marked
 from pyelmo.vectors.static import unit_vectors
@@ -65,12 +65,26 @@ def vectors_in_context(embed: Encoder, occurrences: Sequence[WordInContext]) -> 
         yield layers[:, occurrence.position]
 
 
+def substitute_units(substitutes: SubstituteVectors, occurrences: Sequence[WordInContext]) -> Float32Array:
+    """Return the substitute vectors of words as one layer more: (1, N, V)."""
+    return np.stack(list(substitutes((each.words, each.position) for each in occurrences)))[None]
+
+
 def pair_cosines(embed: Encoder, pairs: Sequence[tuple[WordInContext, WordInContext]]) -> Cosines:  # (L, N)
     """Return the rounded cosine of each pair of words by layer; it is 0 for a word without a vector."""
     vectors = vectors_in_context(embed, [occurrence for pair in pairs for occurrence in pair])
     cosines = [np.einsum("ld,ld->l", unit_vectors(first), unit_vectors(next(vectors))) for first in vectors]
     # In a layer without context, equal words have equal vectors: rounding errors must not rank them.
     return np.round(np.stack(cosines, axis=1).astype(np.float64), DIGITS)
+
+
+def substitute_cosines(
+    substitutes: SubstituteVectors, pairs: Sequence[tuple[WordInContext, WordInContext]]
+) -> Cosines:  # (1, N)
+    """Return the rounded cosine of the substitute vectors of each pair of words, as one layer."""
+    vectors = substitutes((each.words, each.position) for pair in pairs for each in pair)
+    cosines = [float(first @ next(vectors)) for first in vectors]  # of length 1
+    return np.round(np.array([cosines]), DIGITS)
 
 
 def is_nearest(cosines: Float32Array) -> npt.NDArray[np.bool_]:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyelmo.encoders.base import Encoder
+from pyelmo.arrays import Float32Array
+from pyelmo.encoders.base import Encoder, SubstituteVectors
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.in_context import ROUNDING, WordInContext, read_word, vectors_in_context
+from pyelmo.probes.in_context import ROUNDING, WordInContext, read_word, substitute_units, vectors_in_context
 from pyelmo.text.lines import numbered_lines
 from pyelmo.vectors.static import unit_vectors
 
@@ -36,6 +37,7 @@ class PhrasesResult:
 
     layers: tuple[float, ...]
     mean: float  # for the mean of the layers
+    substitutes: float | None  # for the vectors of substitutes; None for an encoder that predicts no words
     triples: int
 
 
@@ -59,15 +61,21 @@ def read_triples(path: str | Path, language: str) -> list[Triple]:
     return triples
 
 
-def evaluate(embed: Encoder, triples: Sequence[Triple]) -> PhrasesResult:
-    """Return the shares by layer, and for the mean of the layers."""
+def evaluate(embed: Encoder, triples: Sequence[Triple], substitutes: SubstituteVectors | None = None) -> PhrasesResult:
+    """Return the shares by layer, for the mean of the layers, and for the vectors of substitutes."""
     if not triples:
         raise InputError("the list of short phrases is empty")
     words = [word for triple in triples for word in triple]
     layers = np.stack(list(vectors_in_context(embed, words)), axis=1)  # (L, 3 N, D)
-    kinds = unit_vectors(np.concatenate([layers, layers.mean(0, keepdims=True)]))  # (L + 1, 3 N, D)
-    phrase, same, other = kinds[:, 0::3], kinds[:, 1::3], kinds[:, 2::3]
-    nearer = (phrase * same).sum(-1) - (phrase * other).sum(-1)  # (L + 1, N)
+    *shares, mean = _nearer(np.concatenate([layers, layers.mean(0, keepdims=True)]))
+    by_substitutes = _nearer(substitute_units(substitutes, words))[0] if substitutes else None
+    return PhrasesResult(layers=tuple(shares), mean=mean, substitutes=by_substitutes, triples=len(triples))
+
+
+def _nearer(vectors: Float32Array) -> list[float]:  # (L, 3 N, D) -> L shares
+    units = unit_vectors(vectors)
+    phrase, same, other = units[:, 0::3], units[:, 1::3], units[:, 2::3]
+    nearer = (phrase * same).sum(-1) - (phrase * other).sum(-1)  # (L, N)
     right = np.where(np.abs(nearer) <= ROUNDING, 0.5, nearer > 0)
-    shares = (100 * right.mean(1)).tolist()
-    return PhrasesResult(layers=tuple(shares[:-1]), mean=shares[-1], triples=len(triples))
+    shares: list[float] = (100 * right.mean(1)).tolist()
+    return shares

@@ -62,9 +62,14 @@ def _pos(result: ProbeFigures) -> SectionPart:
 
 
 def _wic(result: ProbeFigures) -> SectionPart:
+    substitutes = result.get("substitutes")
+    more = [("substitutes", row) for row in _wic_rows(substitutes)] if substitutes else []
+    return SectionPart(result["test"], _wic_rows(result), {"chance": 50.0}, more)
+
+
+def _wic_rows(result: ProbeFigures) -> list[ReportRow]:
     columns = zip(result["train"], result["dev"], result["test"], result["thresholds"], strict=True)
-    rows = [(*map(number, row[:3]), number(row[3], 3)) for row in columns]
-    return SectionPart(result["test"], rows, {"chance": 50.0})
+    return [(*map(number, row[:3]), number(row[3], 3)) for row in columns]
 
 
 def _scws(result: ProbeFigures) -> SectionPart:
@@ -74,14 +79,20 @@ def _scws(result: ProbeFigures) -> SectionPart:
 
 def _senses(result: ProbeFigures) -> SectionPart:
     rows = [(number(value),) for value in result["layers"]]
-    mixes = {"mean of layers": result["mean"], "top layer minus the one below": result["added"]}
+    mixes = {
+        "mean of layers": result["mean"], "top layer minus the one below": result["added"],
+        "substitutes": result.get("substitutes"),  # absent in figures of older versions
+    }  # fmt: skip
     more: list[tuple[str, ReportRow]] = [(name, (number(value),)) for name, value in mixes.items() if value is not None]
     return SectionPart(result["layers"], rows, {"chance": result["chance"]}, more)
 
 
 def _phrases(result: ProbeFigures) -> SectionPart:
     rows = [(number(value),) for value in result["layers"]]
-    return SectionPart(result["layers"], rows, {"chance": 50.0}, [("mean of layers", (number(result["mean"]),))])
+    more: list[tuple[str, ReportRow]] = [("mean of layers", (number(result["mean"]),))]
+    if result.get("substitutes") is not None:
+        more.append(("substitutes", (number(result["substitutes"]),)))
+    return SectionPart(result["layers"], rows, {"chance": 50.0}, more)
 
 
 def _typos(result: ProbeFigures) -> SectionPart:

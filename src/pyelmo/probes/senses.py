@@ -9,17 +9,17 @@ L layers, N sentences of a word, D vector.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.arrays import Float32Array
-from pyelmo.encoders.base import Encoder
+from pyelmo.arrays import Float32Array, Float64Array
+from pyelmo.encoders.base import Encoder, SubstituteVectors
 from pyelmo.errors import FormatError, InputError, NotFoundError
-from pyelmo.probes.in_context import WordInContext, is_nearest, read_word, vectors_in_context
+from pyelmo.probes.in_context import WordInContext, is_nearest, read_word, substitute_units, vectors_in_context
 from pyelmo.text.lines import numbered_lines
 from pyelmo.vectors.static import unit_vectors
 
@@ -42,6 +42,7 @@ class SensesResult:
     layers: tuple[float, ...]
     mean: float  # for the mean of the layers
     added: float | None  # for the top layer minus the layer below; None for an encoder with one layer
+    substitutes: float | None  # for the vectors of substitutes; None for an encoder that predicts no words
     by_word: dict[str, float]  # for the mean of the layers
     chance: float  # for a neighbour chosen at random
     sentences: int
@@ -80,8 +81,11 @@ def read_occurrences(path: str | Path, language: str) -> list[Occurrence]:
     return occurrences
 
 
-def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
-    """Return the shares by layer, for the mean of the layers, and for the top layer minus the layer below.
+def evaluate(
+    embed: Encoder, occurrences: Sequence[Occurrence], substitutes: SubstituteVectors | None = None
+) -> SensesResult:
+    """Return the shares by layer, for the mean of the layers, for the top layer minus the layer below, and for the
+    vectors of substitutes.
 
     A layer with a skip connection is the sum of the layer below and its own output; the difference is its own output.
     """
@@ -89,28 +93,37 @@ def evaluate(embed: Encoder, occurrences: Sequence[Occurrence]) -> SensesResult:
         raise InputError("the list of words with two senses is empty")
     layers = np.stack(list(vectors_in_context(embed, occurrences)), axis=1)  # (L, N, D)
     mixes = [layers.mean(0), *([layers[-1] - layers[-2]] if len(layers) > 1 else [])]
-    kinds = np.concatenate([layers, mixes])  # (L + 2, N, D)
     groups: dict[str, list[int]] = defaultdict(list)
     for row, occurrence in enumerate(occurrences):
         groups[occurrence.word].append(row)
-    right = np.zeros(kinds.shape[:2])  # (L + 2, N)
-    chance = np.zeros(len(occurrences))
-    for rows in groups.values():
-        senses = np.array([occurrences[row].sense for row in rows])
-        same = senses[:, None] == senses  # (N, N)
-        nearest = _nearest_others(kinds[:, rows])
-        right[:, rows] = (nearest & same).sum(2) / nearest.sum(2)
-        chance[rows] = (same.sum(1) - 1) / (len(rows) - 1)
+    senses = np.array([occurrence.sense for occurrence in occurrences])
+    right = _right(np.concatenate([layers, mixes]), senses, groups)  # (L + 2, N)
     shares = (100 * right.mean(1)).tolist()
     mean = len(layers)
+    chance = [(np.sum(senses[rows] == senses[row]) - 1) / (len(rows) - 1) for rows in groups.values() for row in rows]
     return SensesResult(
         layers=tuple(shares[:mean]),
         mean=shares[mean],
         added=shares[mean + 1] if len(layers) > 1 else None,
+        substitutes=100 * float(_right(substitute_units(substitutes, occurrences), senses, groups).mean())
+        if substitutes
+        else None,
         by_word={word: 100 * float(right[mean, rows].mean()) for word, rows in groups.items()},
-        chance=100 * float(chance.mean()),
+        chance=100 * float(np.mean(chance)),
         sentences=len(occurrences),
     )
+
+
+def _right(
+    vectors: Float32Array, senses: npt.NDArray[np.str_], groups: Mapping[str, list[int]]
+) -> Float64Array:  # (L, N, D) -> (L, N)
+    """Return for each occurrence which fraction of the occurrences nearest to it have its sense."""
+    right = np.zeros(vectors.shape[:2])
+    for rows in groups.values():
+        same = senses[rows][:, None] == senses[rows]
+        nearest = _nearest_others(vectors[:, rows])
+        right[:, rows] = (nearest & same).sum(2) / nearest.sum(2)
+    return right
 
 
 def _nearest_others(vectors: Float32Array) -> npt.NDArray[np.bool_]:  # (L, N, D) -> (L, N, N)

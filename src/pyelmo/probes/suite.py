@@ -161,7 +161,7 @@ def find_pos(encoder: NamedEncoder, train: Path, test: Path, control: bool) -> F
 
 def find_wic(encoder: NamedEncoder, folder: Path) -> Figures:
     train, dev, test = (wic.read_wic(folder / name / f"{name}.data.txt") for name in wic.PAIRS)
-    return _named(encoder, wic.evaluate(_with_bar(encoder), train, dev, test))
+    return _named(encoder, wic.evaluate(_with_bar(encoder), train, dev, test, encoder.loaded.substitutes))
 
 
 def find_scws(encoder: NamedEncoder, path: Path) -> Figures:
@@ -170,12 +170,14 @@ def find_scws(encoder: NamedEncoder, path: Path) -> Figures:
 
 def find_senses(encoder: NamedEncoder, language: str, held_out: bool) -> Figures:
     occurrences = senses.listed(language, held_out=held_out, split=encoder.loaded.language)
-    return _named(encoder, senses.evaluate(_with_bar(encoder.embed_own_tokens), occurrences))
+    return _named(
+        encoder, senses.evaluate(_with_bar(encoder.embed_own_tokens), occurrences, encoder.loaded.substitutes)
+    )
 
 
 def find_phrases(encoder: NamedEncoder, language: str) -> Figures:
     triples = phrases.read_triples(phrases.list_path(language), encoder.loaded.language or language)
-    return _named(encoder, phrases.evaluate(_with_bar(encoder.embed_own_tokens), triples))
+    return _named(encoder, phrases.evaluate(_with_bar(encoder.embed_own_tokens), triples, encoder.loaded.substitutes))
 
 
 def find_typos(encoder: NamedEncoder, language: str, text: Path | None, seed: int) -> Figures:

@@ -11,16 +11,16 @@ L layers, N pairs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pyelmo.encoders.base import Encoder
+from pyelmo.encoders.base import Encoder, SubstituteVectors
 from pyelmo.errors import FormatError, InputError
-from pyelmo.probes.in_context import Cosines, WordInContext, pair_cosines
+from pyelmo.probes.in_context import Cosines, WordInContext, pair_cosines, substitute_cosines
 from pyelmo.text.lines import check_published, existing, numbered_lines
 
 PAIRS = {"train": 5428, "dev": 638, "test": 1400}  # as published
@@ -38,13 +38,17 @@ class WicPair:
 
 @dataclass(frozen=True)
 class WicResult:
-    """Accuracy in percent, by layer. In each data set half of the pairs have the same sense, so chance is 50."""
+    """Accuracy in percent, by layer. In each data set half of the pairs have the same sense, so chance is 50.
+
+    `substitutes` has the same for the vectors of substitutes; None for an encoder that predicts no words.
+    """
 
     train: tuple[float, ...]
     dev: tuple[float, ...]
     test: tuple[float, ...]
     thresholds: tuple[float, ...]
     pairs: dict[str, int]
+    substitutes: WicResult | None = None
 
 
 def read_wic(data: str | Path) -> list[WicPair]:
@@ -76,21 +80,34 @@ def read_wic(data: str | Path) -> list[WicPair]:
     return pairs
 
 
-def evaluate(embed: Encoder, train: Sequence[WicPair], dev: Sequence[WicPair], test: Sequence[WicPair]) -> WicResult:
-    """Return the accuracy by layer. Only the threshold is fitted, on the train set."""
+def evaluate(
+    embed: Encoder,
+    train: Sequence[WicPair],
+    dev: Sequence[WicPair],
+    test: Sequence[WicPair],
+    substitutes: SubstituteVectors | None = None,
+) -> WicResult:
+    """Return the accuracy by layer, and for the vectors of substitutes. Only thresholds are fitted, on train."""
     sets = {"train": train, "dev": dev, "test": test}
     if not all(sets.values()):
         raise InputError("the train, dev or test set has no pairs")
-    pairs = [pair for pairs_of_set in sets.values() for pair in pairs_of_set]
-    cosines = pair_cosines(embed, [(pair.first, pair.second) for pair in pairs])  # (L, N)
-    same = np.array([pair.same for pair in pairs])
-    thresholds = np.array([fit_threshold(row[: len(train)], same[: len(train)]) for row in cosines])
+    pairs = [(pair.first, pair.second) for pairs_of_set in sets.values() for pair in pairs_of_set]
+    result = _result(pair_cosines(embed, pairs), sets)
+    if substitutes is None:
+        return result
+    return replace(result, substitutes=_result(substitute_cosines(substitutes, pairs), sets))
+
+
+def _result(cosines: Cosines, sets: Mapping[str, Sequence[WicPair]]) -> WicResult:  # (L, N)
+    same = np.array([pair.same for pairs_of_set in sets.values() for pair in pairs_of_set])
+    train = len(sets["train"])
+    thresholds = np.array([fit_threshold(row[:train], same[:train]) for row in cosines])
     right = (cosines >= thresholds[:, None]) == same
     counts = {name: len(pairs_of_set) for name, pairs_of_set in sets.items()}
     ends = np.cumsum(list(counts.values()))
     shares = [100 * right_of_set.mean(1) for right_of_set in np.split(right, ends[:-1], axis=1)]
-    accuracy = {name: tuple(share.tolist()) for name, share in zip(sets, shares, strict=True)}
-    return WicResult(**accuracy, thresholds=tuple(thresholds.tolist()), pairs=counts)
+    right_train, right_dev, right_test = (tuple(share.tolist()) for share in shares)
+    return WicResult(right_train, right_dev, right_test, tuple(thresholds.tolist()), counts)
 
 
 def fit_threshold(cosines: Cosines, same: npt.NDArray[np.bool_]) -> float:

@@ -66,7 +66,7 @@ async def similarity(body: schemas.SimilarityRequest, request: Request) -> Respo
     service: Service = request.app.state.pyelmo
     name, embedder = service.model(body.model)
     words = await service.tokenise(embedder, [body.first, body.second])
-    function = partial(embedder.similarity, body.first, body.second, layers=body.layers)
+    function = partial(embedder.similarity, body.first, body.second, layers=body.layers, by=body.by)
     cosine = await service.compute(name, function, cost=sum(map(len, words)))
     return _answer({"model": name, "cosine": cosine})
 

@@ -96,6 +96,10 @@ class SimilarityRequest(Request):
     first: Annotated[Sentence, Field(description="A sentence; asterisks around one word compare that word.")]
     second: Sentence
     layers: MixedLayers = None
+    by: Annotated[
+        Literal["vectors", "substitutes"],
+        Field(description="What is compared: vectors, or what could stand in the place of the marked words."),
+    ] = "vectors"
 
 
 class NeighboursRequest(Request):

@@ -44,6 +44,16 @@ def read_marked(sentence: str, language: str) -> MarkedSentence:
     return MarkedSentence(plain, spans, positions)
 
 
+def read_one_marked(sentence: str, language: str) -> tuple[list[str], int]:
+    """Return the words of a sentence and the position of the only one between asterisks."""
+    marked = read_marked(sentence, language)
+    if len(marked.positions) != 1:
+        raise InputError(
+            f"{sentence[:60]!r}: {len(marked.positions)} words are marked. Mark one, as in 'the *bank* of a river'"
+        )
+    return marked.words, marked.positions[0]
+
+
 def read_gap(sentence: str | Sequence[str], language: str) -> tuple[list[str], list[str]]:
     """Return the words before and after the gap `___`. A string is split as a whole: each side may need the other."""
     if not isinstance(sentence, str):

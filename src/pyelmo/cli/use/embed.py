@@ -102,7 +102,7 @@ def _settings(args: argparse.Namespace, format: str) -> EmbedSettings:
 
     names = {field.name for field in dataclasses.fields(EmbedSettings)}
     values = {name: value for name, value in vars(args).items() if name in names}
-    values["model"] = options.choose_model(args)
+    values["model"], values["language"] = options.choose_model(args)
     values["device"] = options.choose_device(args.device, args.precision)
     return EmbedSettings(**{**values, "layers": options.parse_layers(args.layers), "format": format})
 

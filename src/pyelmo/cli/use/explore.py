@@ -38,7 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, metavar="PORT", default=0, help="port of the explorer on this machine (default: a free one)"
     )
     options.add_model(parser, options.ENCODER)
-    options.add_layers(parser, default="all", choices="all (side by side), top, average or the index of a layer from 0")
+    options.add_layers(
+        parser, default="all",
+        choices="all (side by side, and substitutes), top, average, the index of a layer from 0, or substitutes (what "
+        "could stand in the place of the word)",
+    )  # fmt: skip
     parser.add_argument(
         "--centred", "--centered", action="store_true",
         help="subtract the mean of the word's vectors first, so that what the contexts add decides (three sentences or "
@@ -67,17 +71,21 @@ def run(args: argparse.Namespace) -> None:
         check_ending(args.output)
         check_output(args.output, force=args.force)
     from pyelmo.encoders import open_encoder
-    from pyelmo.probes.explore import explore, facts, find_occurrences, write_map
+    from pyelmo.probes.explore import SUBSTITUTES, explore, facts, find_occurrences, write_map
 
     options.set_threads(args.threads)
-    encoder = open_encoder(
-        options.choose_model(args), language=args.language, device=options.choose_device(args.device)
-    )
-    occurrences = find_occurrences(args.sentences, args.language or encoder.loaded.language or "general")
+    source, language = options.choose_model(args)
+    encoder = open_encoder(source, language=language, device=options.choose_device(args.device))
+    occurrences = find_occurrences(args.sentences, language or encoder.loaded.language or "general")
     words = ", ".join(dict.fromkeys(occurrence.written()[1] for occurrence in occurrences))
     title = f"{words} ({encoder.name}{', centred' if args.centred else ''})"
     layers = named_layers(args.layers, encoder.name, encoder.layers)
-    results = explore(encoder.embed_own_tokens, occurrences, layers, title, centred=args.centred)
+    model = encoder.loaded.embedder
+    if args.layers not in ("all", SUBSTITUTES) or (model is not None and not model.predicts_words):
+        model = None
+    if args.layers == SUBSTITUTES and model is None:
+        raise InputError(f"--layers {SUBSTITUTES}: {encoder.name} predicts no words, so it has no substitutes")
+    results = explore(encoder.embed_own_tokens, occurrences, layers, title, centred=args.centred, model=model)
     if args.json:
         print(json.dumps(facts(results), indent=1, ensure_ascii=False))
     else:
@@ -100,7 +108,7 @@ def _open_page(args: argparse.Namespace) -> None:
 
     models = {"en": "en", "ko": "ko"}
     if args.model is not None or args.language is not None:
-        source = options.choose_model(args)
+        source, _ = options.choose_model(args)
         models = {Path(source).name: source}
     query = [("s", sentence) for sentence in args.sentences]
     if query and len(models) > 1:  # else the page would choose by the language of the browser
@@ -127,15 +135,22 @@ def _print(results: Sequence[Exploration]) -> None:
     for row, occurrence in enumerate(results[0].occurrences):
         cells = ("  ".join(f"{value:5.2f}" for value in result.cosines[row].tolist()) for result in results)
         print(f"{row + 1:3}  " + "    ".join(f"{cell:{width}}" for cell in cells) + f"   {marked(occurrence)}")
+    for result in results:
+        if result.words:
+            print("what could stand in its place")
+        for number, words in enumerate(result.words, 1):
+            print(f"{number:3}  {', '.join(words)}")
 
 
 def check_layers(text: str) -> None:
-    if text not in ("all", "top", "average") and not text.isdecimal():
-        raise InputError(f"--layers {text}: expected all, top, average or the index of a layer from 0")
+    if text not in ("all", "top", "average", "substitutes") and not text.isdecimal():
+        raise InputError(f"--layers {text}: expected all, top, average, the index of a layer from 0, or substitutes")
 
 
 def named_layers(text: str, encoder: str, names: Sequence[str]) -> dict[str, int | None]:
     """Return the layers that --layers chooses, by name; None is the mean of all layers."""
+    if text == "substitutes":
+        return {}
     if text == "average":
         return {"mean of the layers": None}
     if text == "all":

@@ -84,11 +84,12 @@ def _build(args: argparse.Namespace) -> None:
     words = None if args.words == "all" else [word.strip() for word in args.words.split(",")]
     if words is not None and not all(words):
         raise InputError(f"--words {args.words!r}: expected words with commas between them, or all")
+    model, language = options.choose_model(args)
     with tqdm(unit=" lines", disable=args.quiet, file=sys.stderr) as bar:
         bar.total = count(read(args.inputs, options.reading_options(args)), args.inputs)
         index = build(
-            args.inputs, args.output, model=options.choose_model(args), options=args.options, vocab=args.vocab,
-            words=words, language=args.language, layer=options.parse_layers(args.layers),
+            args.inputs, args.output, model=model, options=args.options, vocab=args.vocab,
+            words=words, language=language, layer=options.parse_layers(args.layers),
             tokenised=args.tokenised, column=args.column, input_format=args.input_format, encoding=args.encoding,
             exact=args.exact, precision=args.precision,
             device=options.choose_device(args.device, args.precision), threads=args.threads, force=args.force,
