@@ -66,6 +66,13 @@ def test_without_asterisks_the_rarest_shared_word_is_meant(tiny):
     assert [[sentence.words[place] for place in sentence.positions] for sentence in chosen] == [["river"], ["river"]]
 
 
+def test_the_substitutes_of_a_word_are_those_of_the_model(tiny):
+    answer = views.context(tiny, SENTENCES)["substitutes"]
+    assert answer["words"][0] == [guess.word for guess in tiny.substitutes(SENTENCES[0], count=views.SUBSTITUTES)]
+    cosine = tiny.similarity(SENTENCES[0], "A *bank* account", by="substitutes")
+    assert answer["cosines"][0][1] == pytest.approx(cosine, abs=1e-4)
+
+
 def test_the_cosines_of_a_word_are_those_of_its_vectors(tiny):
     answer = views.context(tiny, SENTENCES)
     first, second = tiny.embed([["The", "bank", "of", "the", "river", "."], ["A", "bank", "account"]])

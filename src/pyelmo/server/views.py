@@ -19,6 +19,7 @@ import numpy as np
 
 from pyelmo.arrays import Float32Array, Float64Array
 from pyelmo.embed.embedder import Embedder
+from pyelmo.embed.substitutes import Place
 from pyelmo.errors import InputError
 from pyelmo.server.marks import Sentence, choose_word, read_sentence
 from pyelmo.text.lines import numbered_lines
@@ -28,6 +29,7 @@ from pyelmo.vectors.static import unit_vectors
 MOST_SENTENCES = 24
 FREQUENT = 150  # words that are too frequent to say something as neighbours
 CANDIDATES = 60  # known words by their spelling, and as many by the context, that upper layers compare
+SUBSTITUTES = 5  # words in the place of an occurrence
 WINDOW = 12  # words on each side of an unknown word that these layers read
 
 
@@ -39,7 +41,7 @@ def read_sentences(texts: Sequence[str], model: Embedder) -> list[Sentence]:
 
 
 def context(model: Embedder, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the points and the cosines of a word in several sentences, by layer."""
+    """Return the points and the cosines of a word in several sentences, by layer, and what could stand in its place."""
     sentences = read_sentences(texts, model)
     answer: dict[str, Any] = {"sentences": [sentence.to_json() for sentence in sentences], "layers": []}
     places = [(number, position) for number, sentence in enumerate(sentences) for position in sentence.positions]
@@ -56,7 +58,18 @@ def context(model: Embedder, texts: Sequence[str]) -> dict[str, Any]:
             {"points": _rounded(points[layer]), "cosines": _rounded(cosines[layer]), "shown": round(shown[layer], 4)}
             for layer in range(len(units))
         ]
+        if model.predicts_words:
+            answer["substitutes"] = substitutes(model, [(sentences[number].words, at) for number, at in places])
     return answer
+
+
+def substitutes(model: Embedder, places: Sequence[Place]) -> dict[str, Any]:
+    """Return the likeliest words in each place, and the cosines of their distributions."""
+    vectors = np.stack(list(model.substitute_vectors(places)))  # (N, V)
+    assert model.lexicon.vocab is not None
+    likeliest = np.argsort(-vectors, axis=1, kind="stable")[:, :SUBSTITUTES]
+    words = [[model.lexicon.vocab.words[word] for word in row] for row in likeliest.tolist()]
+    return {"words": words, "cosines": _rounded(vectors @ vectors.T)}
 
 
 def aligned_points(units: Float32Array) -> tuple[Float64Array, list[float]]:  # (L, N, D) -> (L, N, 2), L shares
