@@ -13,6 +13,7 @@ import {
   keepFocus,
   marked,
   sentenceBox,
+  tooMuch,
   unmarked,
   wordPicker,
 } from "../parts.js";
@@ -110,7 +111,7 @@ export function mount(app) {
                     "button",
                     {
                       type: "button",
-                      class: "main-button",
+                      class: chosen() ? "tool" : "main-button",
                       id: "example-text",
                       onclick: () => build(null, t("exampleTitle")),
                     },
@@ -123,17 +124,27 @@ export function mount(app) {
     );
   }
 
-  async function read(file) {
-    const [text] = file.files;
-    if (!text) said.textContent = t("chooseFile");
-    else build(await text.text(), text.name);
+  const tooLong = (title) => t("tooLongText", { title, words: app.setup.limits.words.toLocaleString() });
+
+  async function read({ files: [file] }) {
+    if (!file) said.textContent = t("chooseFile");
+    else if (!file.size) said.textContent = t("emptyFile", { title: file.name });
+    else if (file.size > app.setup.limits.bytes) said.textContent = tooLong(file.name);
+    else {
+      try {
+        const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+        build(text, file.name);
+      } catch {
+        said.textContent = t("notUtf8", { title: file.name });
+      }
+    }
   }
 
   async function build(text, title) {
     try {
       job = { title, ...(await ask("/explore/index", { model: app.model(), text, title }, { fresh: true })) };
     } catch (error) {
-      said.textContent = error.message;
+      said.textContent = error.status === 413 ? tooLong(title) : error.message;
       return;
     }
     follow({ choose: true });
@@ -161,7 +172,7 @@ export function mount(app) {
     }
     if (left) return;
     job = null;
-    said.textContent = now.error || t("ready", { title });
+    said.textContent = now.too_long ? tooLong(title) : now.error || t("ready", { title });
     if (now.state === "failed") return;
     if (choose) state.set({ index: now.name });
     showSources();
@@ -172,6 +183,8 @@ export function mount(app) {
     query.hidden = !chosen();
     if (!chosen()) return;
     const index = chosen().name;
+    problem.textContent = tooMuch([state.get("s")], app.setup);
+    if (problem.textContent) return;
     try {
       data = await askLatest("/explore/neighbours", { index, sentence: state.get("s") });
     } catch (error) {
@@ -285,6 +298,7 @@ export function mount(app) {
         cx: (width / 2 + (x - middle[0]) * scale).toFixed(1),
         cy: (height / 2 - (y - middle[1]) * scale).toFixed(1),
         onmouseenter: () => choose(n),
+        onclick: () => choose(n),
       }),
     );
     let at = -1;
