@@ -380,6 +380,16 @@ def test_the_example_of_a_task_is_in_the_language_of_its_model(page, go):
         assert page.locator("main textarea").input_value().startswith(text)
 
 
+def test_a_server_that_indexes_no_texts_says_how_to_start_it(page, go):
+    def answer_setup(route):
+        route.fulfill(json={**route.fetch().json(), "indexes": [], "uploads": False})
+
+    page.route("**/explore/setup", answer_setup)
+    page = go("#neighbours")
+    assert page.locator("main .panel:visible p:visible").all_inner_texts()[0].endswith("or with --workers 1.")
+    expect(page.locator(".example:visible")).to_have_count(0)
+
+
 SPAN = LabelledSpan(label="ARG0", text="Ann", start=0, end=3, words=(0, 1), probability=0.9)
 ANSWERS = {
     "srl": SpansAnswer(texts=(("Ann", "ran"),), labels=("B-ARG0", "O"), offsets=((0, 3), (4, 7)), spans=(SPAN,), predicate=1),
@@ -428,6 +438,9 @@ def test_a_server_with_a_key_is_asked_with_the_key(page, server):
     page.goto("about:blank")
     page.goto(f"{server.url}#context")
     expect(page.locator("#banner")).to_contain_text("needs an API key")
+    page.locator("#key").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#banner")).to_contain_text("This key is wrong")
     page.locator("#key").fill("secret")
     page.keyboard.press("Enter")
     expect(page.locator("table.matrix")).to_be_visible()

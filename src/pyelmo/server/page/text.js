@@ -9,6 +9,7 @@ const EN = {
   gone: "The server does not answer. This page tries again until it is back.",
   busy: "The server is busy. Try again in a moment.",
   needsKey: "This server needs an API key.",
+  wrongKey: "This key is wrong. Try another one.",
   useKey: "Use this key",
   keep: "Save or share",
   copyLink: "Copy link",
@@ -114,7 +115,7 @@ const EN = {
   others: "no typical words",
   thinned: "{shown} of {total} occurrences are shown.",
   notInText: "“{word}” does not occur in the text.",
-  uploadsOff: "This server has several processes, so it indexes no texts.",
+  uploadsOff: "This server has several processes, so it indexes no texts. Start it with --index, or with --workers 1.",
 
   unknownName: "Unknown words",
   unknownTitle: "No word is unknown",
@@ -163,6 +164,7 @@ const KO = {
   gone: "서버가 응답하지 않습니다. 다시 연결될 때까지 계속 시도합니다.",
   busy: "서버가 바쁩니다. 잠시 후 다시 시도해 주세요.",
   needsKey: "이 서버에는 API 키가 필요합니다.",
+  wrongKey: "키가 틀렸습니다. 다시 입력해 주세요.",
   useKey: "이 키 사용",
   keep: "저장과 공유",
   copyLink: "링크 복사",
@@ -268,7 +270,7 @@ const KO = {
   others: "특징이 되는 단어 없음",
   thinned: "용례 {total}개 가운데 {shown}개만 보여 줍니다.",
   notInText: "‘{word}’은(는) 이 글에 나오지 않습니다.",
-  uploadsOff: "이 서버는 프로세스가 여럿이어서 글을 색인하지 않습니다.",
+  uploadsOff: "이 서버는 프로세스가 여럿이어서 글을 색인하지 않습니다. --index나 --workers 1 옵션을 주어 서버를 시작하세요.",
 
   unknownName: "미등록 단어",
   unknownTitle: "모르는 단어는 없다",

@@ -52,6 +52,15 @@ export function mount(app) {
     }),
   );
   const query = el("section", { class: "panel", hidden: true }, box, picker, problem);
+  const examples = exampleRow(
+    NEIGHBOURS,
+    app,
+    (sentence, model) => {
+      state.set({ s: sentence, model, index: null });
+      app.refresh();
+    },
+    unmarked,
+  );
   const root = el(
     "div",
     {},
@@ -60,15 +69,7 @@ export function mount(app) {
       "div",
       { class: "stack" },
       sources,
-      exampleRow(
-        NEIGHBOURS,
-        app,
-        (sentence, model) => {
-          state.set({ s: sentence, model, index: null });
-          app.refresh();
-        },
-        unmarked,
-      ),
+      examples,
       query,
       lists,
       mapPanel,
@@ -92,7 +93,7 @@ export function mount(app) {
     );
     sources.replaceChildren(
       ...[
-        chosen() ? null : el("p", {}, t("noIndex")),
+        chosen() || !app.setup.uploads ? null : el("p", {}, t("noIndex")),
         indexes().length ? el("label", { class: "row" }, el("span", { class: "label" }, t("index")), select) : null,
         app.setup.uploads
           ? el(
@@ -180,7 +181,7 @@ export function mount(app) {
   }
 
   async function load() {
-    query.hidden = !chosen();
+    query.hidden = examples.hidden = !chosen();
     if (!chosen()) return;
     const index = chosen().name;
     problem.textContent = tooMuch([state.get("s")], app.setup);
