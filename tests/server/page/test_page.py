@@ -40,7 +40,7 @@ EVIL = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1> *ban
 
 
 def settle(page: Page) -> None:
-    expect(page.locator("main")).to_have_attribute("aria-busy", "false", timeout=30_000)
+    expect(page.locator("main")).to_have_attribute("aria-busy", "false", timeout=120_000)
 
 
 def open_view(go, view: str, query: str = "") -> Page:
