@@ -26,7 +26,7 @@ PICTURES = {
     "one_point": ("#context?layer=0", "en-GB", (1180, 880), "dark", ""),
     "mix": ("#mix?w=-6,-6,6", "en-GB", (1180, 830), "light", ""),
     "expects": ("#expects", "en-GB", (1180, 1150), "light", ""),
-    "neighbours": ("#neighbours", "en-GB", (1180, 1860), "light", "#example-text"),
+    "neighbours": ("#neighbours", "en-GB", (1180, 2070), "light", "#example-text"),
     "unknown_ko": ("#unknown", "ko-KR", (1180, 900), "light", ""),
     "phone": ("#context?lang=ko", "ko-KR", (375, 812), "dark", ""),
 }

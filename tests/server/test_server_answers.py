@@ -226,7 +226,10 @@ def test_health_ready_metrics_and_docs(client):
         ("/predict", {"text": "a ___", "count": 0}, 400, "count: Input should be greater than or equal to 1"),
         ("/score", {"sentences": ["a"], "direction": "up"}, 400, "direction: Input should be 'forward'"),
         ("/similarity", {"first": "a *b", "second": "c"}, 400, "an asterisk has no partner"),
-        ("/nothing", {}, 405, "Method Not Allowed"),
+        ("/nothing", {}, 404, "/nothing: Not Found"),
+        ("/embed/", {"sentences": ["a"]}, 404, "/embed/: Not Found"),
+        ("/health", {}, 405, "Method Not Allowed"),
+        ("/v1/embeddings", {"input": [1, 2]}, 400, "input: integer token ids belong to"),
     ],
 )
 def test_an_error_says_what_is_wrong_and_names_no_file(client, folder, path, body, status, message):
@@ -238,14 +241,39 @@ def test_an_error_says_what_is_wrong_and_names_no_file(client, folder, path, bod
     assert str(folder) not in answer.text
 
 
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/embed", "/task/names"])
+def test_another_method_than_that_of_an_endpoint_is_405_with_the_right_one(client, path):
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+def test_load_balancers_may_check_with_head(client):
+    for path in ("/health", "/ready"):
+        answer = client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_the_metrics_know_every_endpoint(client, app):
+    assert set(client.get("/openapi.json").json()["paths"]) <= set(app.state.pyelmo.metrics.endpoints)
+
+
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"{", b'{"sentences": ["\\ud800"]}', b'{"sentences": ["\xff"]}', b"[" * 100_000, b'"text"', b"null", b"NaN"],
+    ("body", "message"),
+    [
+        (b"", "must be a JSON object"),
+        (b"{", "is not valid JSON"),
+        (b'{"sentences": ["\\ud800"]}', "sentences.0: half of a surrogate pair at character 0"),
+        (b'{"sentences": ["\xff"]}', "is not valid JSON in UTF-8"),
+        (b"[" * 100_000, "is not valid JSON"),
+        (b'"text"', "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        (b"NaN", "must be a JSON object"),
+    ],
 )
-def test_malformed_json_is_one_clear_error(client, body):
+def test_malformed_json_is_one_clear_error(client, body, message):
     answer = client.post("/embed", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
 
 
 def test_text_that_looks_like_a_path_or_markup_is_only_text(client):

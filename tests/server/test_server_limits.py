@@ -206,6 +206,14 @@ def test_no_origin_may_read_answers_unless_asked_for(small, service, limited):
     assert "access-control-allow-origin" not in refused.headers
 
 
+def test_a_page_of_an_allowed_origin_can_read_why_it_was_refused(small, service):
+    allowed = TestClient(create_app(replace(small, cors=("https://a.example",), api_key="k"), service), base_url=LOCAL)
+    good, json = {"authorization": "Bearer k"}, {"content-type": "application/json"}
+    for status, headers in ((401, json), (415, good), (413, {**good, **json})):
+        answer = allowed.post("/embed", content="a" * 3000, headers={"origin": "https://a.example", **headers})
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, "https://a.example")
+
+
 def test_every_answer_has_the_security_headers(limited):
     for answer in (limited.get("/"), limited.get("/docs"), limited.get("/missing"), limited.post("/embed", json={})):
         policy = answer.headers["content-security-policy"]

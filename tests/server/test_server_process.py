@@ -115,6 +115,27 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(folder, free_por
             ask(free_port, "/health")
 
 
+def test_a_connection_on_which_no_request_begins_in_time_is_closed(folder, free_port):
+    request = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+    def ask_health(connection: socket.socket) -> None:
+        connection.sendall(request)
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += connection.recv(65536)
+
+    with serving(free_port, str(folder / "tiny"), "--max-time", "2"), contextlib.ExitStack() as stack:
+        silent, slow, late, good = (
+            stack.enter_context(socket.create_connection(("127.0.0.1", free_port), timeout=60)) for _ in range(4)
+        )
+        slow.sendall(request[:9])
+        for connection in (late, good):
+            ask_health(connection)
+        late.sendall(request[:9])
+        assert [connection.recv(65536) for connection in (silent, slow, late)] == [b""] * 3
+        ask_health(good)  # between two requests there is more time
+
+
 def _metric(port: int, name: str) -> float:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):

@@ -172,7 +172,7 @@ def test_the_page_learns_what_the_server_has(client):
     setup = client.get("/explore/setup").json()
     assert {model["name"]: model["predicts"] for model in setup["models"]} == {"tiny": True, "plain": False}
     assert (setup["indexes"][0]["name"], setup["indexes"][0]["occurrences"]) == ("banks", 10)
-    assert setup["tasks"] == [{"name": "names", "task": "ner", "inputs": ["sentence"]}]
+    assert setup["tasks"] == [{"name": "names", "task": "ner", "inputs": ["sentence"], "language": "en"}]
 
 
 @pytest.mark.parametrize("path", ["", "main.js", "style.css", "views/context.js", "icon.svg"])
@@ -250,9 +250,14 @@ def test_only_the_last_texts_are_kept_and_a_long_one_is_refused(client, monkeypa
     first, second = (build(client, text=f"number {word}", title=word)["name"] for word in ("one", "two"))
     assert ask(client, "neighbours", index=first, sentence="*one*")[0] == 404
     assert ask(client, "neighbours", index=second, sentence="*one*")[0] == 200
-    monkeypatch.setattr(uploads, "MOST_WORDS", 5)
-    job = build(client, text="one two three four five six")
-    assert (job["state"], "more than 5 words" in job["error"]) == ("failed", True)
+    with monkeypatch.context() as patch:
+        patch.setattr(uploads, "MOST_WORDS", 5)
+        job = build(client, text="one two three four five six")
+    assert (job["state"], job["too_long"], "more than 5 words" in job["error"]) == ("failed", True, True)
+    job = build(client, text="one " * 300)
+    assert (job["too_long"], job["error"].split(".")[0]) == (
+        False, "the text has no sentence with words and at most 1,000 characters"
+    )  # fmt: skip
 
 
 def test_the_same_text_is_indexed_once_for_a_model_and_becomes_the_newest(client, monkeypatch):

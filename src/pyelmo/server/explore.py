@@ -97,10 +97,16 @@ async def setup(service: TheService, uploads: TheUploads) -> dict[str, Any]:
     indexes = [_index_facts(name, name, served) for name, served in service.indexes.items()]
     indexes += [_index_facts(upload.name, upload.title, upload.served) for upload in uploads.ready() if upload.served]
     tasks = [
-        {"name": name, "task": model.task.name, "inputs": list(model.task.input_names)}
+        {
+            "name": name,
+            "task": model.task.name,
+            "inputs": list(model.task.input_names),
+            "language": model.recipe.data.language,
+        }
         for name, model in service.tasks.items()
     ]
-    limits = {"sentences": views.MOST_SENTENCES, "characters": MOST_CHARACTERS, "words": MOST_WORDS}
+    limits = {"sentences": views.MOST_SENTENCES, "characters": MOST_CHARACTERS, "words": MOST_WORDS,
+              "bytes": service.settings.limits.body}  # fmt: skip
     return {"version": __version__, "models": models, "indexes": indexes, "tasks": tasks, "limits": limits,
             "uploads": service.settings.workers == 1}  # fmt: skip
 

@@ -67,9 +67,12 @@ async def _invalid(request: Request, error: Exception) -> Response:
     place = ".".join(map(str, names[:2]))
     if errors[0]["type"] == "json_invalid":
         return problem(400, f"the body is not valid JSON: {errors[0].get('ctx', {}).get('error', '')}")
+    if errors[0]["loc"] == ("body",):  # no field is wrong, but the whole: nothing, a list, a string, null
+        return problem(400, "the body must be a JSON object with the fields of this request, which /docs describes")
     # A value that may have one of several types has an error for each of them.
     field = errors[0]["loc"][1:2]
-    messages = " or ".join(dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == field))
+    texts = (each["msg"].removeprefix("Value error, ") for each in errors if each["loc"][1:2] == field)
+    messages = " or ".join(dict.fromkeys(texts))
     return problem(400, f"{place}: {messages}" if place else messages, param=place or None)
 
 
@@ -79,6 +82,8 @@ async def _too_late(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400:  # how FastAPI calls a body that is no text, or nested too deeply
+        return problem(400, "the body is not valid JSON in UTF-8")
     return problem(error.status_code, f"{request.url.path[:200]}: {error.detail}", headers=error.headers)
 
 

@@ -76,8 +76,11 @@ def run(settings: ServerSettings, on_listen: Callable[[str], None] = lambda addr
 def _config(app: FastAPI, settings: ServerSettings) -> Any:
     from uvicorn import Config
 
+    from pyelmo.server.connections import limit_headers
+
     return Config(
-        app, access_log=False, log_level="warning", server_header=False, proxy_headers=False, ws="none",
+        app, http=limit_headers(settings.limits.time),
+        access_log=False, log_level="warning", server_header=False, proxy_headers=False, ws="none",
         lifespan="off", backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(2 * settings.limits.time) + 1,
     )  # fmt: skip

@@ -10,7 +10,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 def _check_unicode(text: str) -> str:
     """Refuse half of a surrogate pair, which JSON can hold, but which cannot be encoded in an answer."""
     if not text.isascii():
-        text.encode()  # UnicodeEncodeError is a ValueError
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"half of a surrogate pair at character {error.start}") from None
     return text
 
 

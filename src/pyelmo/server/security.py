@@ -37,7 +37,7 @@ class Guard:
     """ASGI middleware that refuses who may not ask, and adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
-        self.app, self.cors = app, bool(settings.cors)
+        self.app = app
         self.key = None if settings.api_key is None else f"Bearer {settings.api_key}".encode("ascii")
         # With a key, or on a public address, the names under which the server is reached are not known here.
         self.names = {name.encode() for name in LOOPBACK} if settings.local and self.key is None else None
@@ -62,8 +62,6 @@ class Guard:
         if self.names is not None and _host_name(headers.get(b"host", b"")) not in self.names:
             return problem(403, "the host name of this request is not one of this machine. Use 127.0.0.1 or localhost")
         method, path = scope["method"], scope["path"]
-        if method == "OPTIONS" and self.cors:  # asks for the permission of CORS, which needs no key
-            return None
         if self.key is not None and path.startswith(PROTECTED):
             given = headers.get(b"authorization", b"")
             if not hmac.compare_digest(given, self.key):

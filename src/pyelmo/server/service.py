@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # Every path of the API, for the metrics.
 ENDPOINTS = (
-    "/v1/embeddings", "/v1/models", "/embed", "/predict", "/score", "/similarity", "/neighbours", "/task/{name}",
-    "/explore", "/health", "/ready", "/metrics", "/docs", "/openapi.json",
+    "/v1/embeddings", "/v1/models", "/v1/models/{name}", "/embed", "/predict", "/score", "/similarity",
+    "/neighbours", "/task/{name}", "/explore", "/health", "/ready", "/metrics", "/docs", "/openapi.json",
 )  # fmt: skip
 # Characters that are split into words on the event loop, in a millisecond; more of them, and all morphemes, which take
 # much longer, are split on another thread.

@@ -40,12 +40,14 @@ async def model(name: str, request: Request) -> dict[str, Any]:
     return _facts(*service.model(name))
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", response_model=None)
 async def health() -> dict[str, Any]:
     """Return whether the process runs."""
     return {"status": "ok"}
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", response_model=None, responses={200: {"model": schemas.Ready}})
 async def ready(request: Request) -> dict[str, Any]:
     """Return what can be asked now: the server listens only when everything is loaded."""

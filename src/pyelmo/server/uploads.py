@@ -36,6 +36,10 @@ PART_WORDS = 512  # words that are computed without a break
 LONGEST = 1000  # characters of a sentence; a longer one is left out
 
 
+class TextTooLongError(InputError):
+    """A text has more words than a reader of the explorer may index."""
+
+
 @dataclass
 class Upload:
     """An index that is being built, or is ready, or has failed."""
@@ -46,11 +50,13 @@ class Upload:
     done: int = 0  # sentences
     total: int = 0
     error: str | None = None
+    too_long: bool = False
     served: ServedIndex | None = None
 
     def to_json(self) -> dict[str, Any]:
         state = "failed" if self.error else "ready" if self.served else "building"
-        return {"name": self.name, "state": state, "done": self.done, "total": self.total, "error": self.error}
+        return {"name": self.name, "state": state, "done": self.done, "total": self.total, "error": self.error,
+                "too_long": self.too_long}  # fmt: skip
 
 
 class Uploads:
@@ -116,6 +122,7 @@ class Uploads:
                 shutil.rmtree(self._folder(old.name), ignore_errors=True)
         except Exception as error:  # on a thread of its own: the reader who waits is told, whatever it is
             upload.error = str(error) or type(error).__name__
+            upload.too_long = isinstance(error, TextTooLongError)
 
     def _write(
         self,
@@ -183,9 +190,13 @@ def _read_sentences(text: str, model: Embedder) -> list[IndexedSentence]:
             positions = [place for place, span in enumerate(spans) if any(map(str.isalnum, span.word))]
             count += len(positions)
             if count > MOST_WORDS:
-                raise InputError(f"the text has more than {MOST_WORDS:,} words. Use `elmo neighbours build` for it")
+                raise TextTooLongError(
+                    f"the text has more than {MOST_WORDS:,} words. Use `elmo neighbours build` for it"
+                )
             if positions:
                 sentences.append(IndexedSentence(sentence, spans, positions, 0, line))
     if not sentences:
-        raise InputError("the text has no words. Choose a file with text in UTF-8")
+        raise InputError(
+            f"the text has no sentence with words and at most {LONGEST:,} characters. Put each sentence on a line"
+        )
     return sentences

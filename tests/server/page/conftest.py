@@ -108,4 +108,4 @@ def go(page: playwright.Page, server: PageServer):
 
 def settle(page: playwright.Page) -> None:
     page.wait_for_selector("main h1")
-    playwright.expect(page.locator("main")).to_have_attribute("aria-busy", "false", timeout=30_000)
+    playwright.expect(page.locator("main")).to_have_attribute("aria-busy", "false", timeout=120_000)

@@ -40,7 +40,7 @@ EVIL = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1> *ban
 
 
 def settle(page: Page) -> None:
-    expect(page.locator("main")).to_have_attribute("aria-busy", "false", timeout=30_000)
+    expect(page.locator("main")).to_have_attribute("aria-busy", "false", timeout=120_000)
 
 
 def open_view(go, view: str, query: str = "") -> Page:
@@ -330,6 +330,66 @@ def test_a_text_that_is_indexed_while_another_view_is_shown_is_there_afterwards(
     expect(page.locator("main [role=status]").first).to_have_text("later.txt is ready.")
 
 
+FILES = {
+    "cp949.txt": ("배를 타고 섬에 갔다.\n".encode("cp949"), "cp949.txt의 인코딩이 UTF-8이 아닙니다"),
+    "empty.txt": (b"", "empty.txt에 글이 없습니다"),
+    "words.txt": (b"a bank .\n" * 25_001, "words.txt의 글이 너무 깁니다. 여기에서는 50,000단어까지"),
+    "bytes.txt": (b"bank " * 2**20, "bytes.txt의 글이 너무 깁니다"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_indexed_is_explained_in_the_language_of_the_page(go, name, tmp_path):
+    content, message = FILES[name]
+    (tmp_path / name).write_bytes(content)
+    page = go("#neighbours?lang=ko")
+    page.locator("input[type=file]").set_input_files(tmp_path / name)
+    page.get_by_role("button", name="이 파일 색인하기").click()
+    expect(page.locator("main .panel .note[role=status]")).to_contain_text(message, timeout=30_000)
+
+
+def test_too_many_or_too_long_sentences_are_explained_in_the_language_of_the_page(go):
+    page = go("#context?lang=ko&" + "&".join(["s=*배*"] * 25))
+    expect(page.locator(".problem")).to_have_text("문장이 25개입니다. 24개까지 볼 수 있습니다.")
+    for view in ("context", "mix", "expects", "unknown"):
+        page = go(f"#{view}?lang=ko&s={'배' * 1001}")
+        expect(page.locator(".problem")).to_have_text("1001자인 문장이 있습니다. 한 문장은 1000자까지 쓸 수 있습니다.")
+
+
+def test_labels_stay_near_their_points_or_are_left_out(go):
+    page = go("#context?lang=en&" + "&".join(f"s=We saw {n} *banks* on our way to the market" for n in range(24)))
+    expect(page.locator("svg .number")).to_have_count(24)
+    heights = page.locator("svg .leader").evaluate_all(
+        "nodes => nodes.map(n => Math.abs(n.y2.baseVal.value - n.y1.baseVal.value))"
+    )
+    assert 0 < len(heights) < 24
+    assert max(heights) < 100
+
+
+def test_the_example_of_a_task_is_in_the_language_of_its_model(page, go):
+    def answer_setup(route):
+        setup = route.fetch().json()
+        facts = {"task": "sentiment", "inputs": ["text"]}
+        tasks = [{"name": name, "language": language, **facts} for name, language in (("a", "en"), ("b", "ko-morph"))]
+        route.fulfill(json={**setup, "tasks": tasks})
+
+    page.route("**/explore/setup", answer_setup)
+    page.route("**/explore/task", lambda route: route.fulfill(json=draw([ANSWERS["sentiment"]])))
+    for name, text in (("a", "A lovely film"), ("b", "배우들의 연기는")):
+        page = go(f"#tasks?lang=ko&task={name}")
+        assert page.locator("main textarea").input_value().startswith(text)
+
+
+def test_a_server_that_indexes_no_texts_says_how_to_start_it(page, go):
+    def answer_setup(route):
+        route.fulfill(json={**route.fetch().json(), "indexes": [], "uploads": False})
+
+    page.route("**/explore/setup", answer_setup)
+    page = go("#neighbours")
+    assert page.locator("main .panel:visible p:visible").all_inner_texts()[0].endswith("or with --workers 1.")
+    expect(page.locator(".example:visible")).to_have_count(0)
+
+
 SPAN = LabelledSpan(label="ARG0", text="Ann", start=0, end=3, words=(0, 1), probability=0.9)
 ANSWERS = {
     "srl": SpansAnswer(texts=(("Ann", "ran"),), labels=("B-ARG0", "O"), offsets=((0, 3), (4, 7)), spans=(SPAN,), predicate=1),
@@ -351,7 +411,7 @@ def test_an_answer_of_each_task_is_drawn_on_the_text(page, go, task):
 
     def answer_setup(route):
         setup = route.fetch().json()
-        route.fulfill(json={**setup, "tasks": [{"name": "mine", "task": task, "inputs": inputs}]})
+        route.fulfill(json={**setup, "tasks": [{"name": "mine", "task": task, "inputs": inputs, "language": "en"}]})
 
     page.route("**/explore/setup", answer_setup)
     page.route("**/explore/task", lambda route: route.fulfill(json=draw([ANSWERS[task]])))
@@ -378,6 +438,9 @@ def test_a_server_with_a_key_is_asked_with_the_key(page, server):
     page.goto("about:blank")
     page.goto(f"{server.url}#context")
     expect(page.locator("#banner")).to_contain_text("needs an API key")
+    page.locator("#key").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#banner")).to_contain_text("This key is wrong")
     page.locator("#key").fill("secret")
     page.keyboard.press("Enter")
     expect(page.locator("table.matrix")).to_be_visible()

@@ -60,8 +60,9 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         help="number of words that may wait for a model; further requests are refused (default: 32768)",
     )  # fmt: skip
     parser.add_argument(
-        "--max-time", type=float, metavar="SECONDS", default=120.0, help="time to compute an answer (default: 120)"
-    )
+        "--max-time", type=float, metavar="SECONDS", default=120.0,
+        help="time to send a request, to compute its answer, or to read it (default: 120)",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:

@@ -63,7 +63,11 @@ async function send(path, options) {
     throw new Problem(t("gone"), 0);
   }
   const answer = await response.json().catch(() => null);
-  if (response.status === 401) askForKey();
+  if (response.status === 401) {
+    const said = t(options.headers.authorization ? "wrongKey" : "needsKey");
+    askForKey(said);
+    throw new Problem(said, 401);
+  }
   if (!response.ok) {
     throw new Problem(
       response.status === 429 ? t("busy") : answer?.error?.message || `${response.status}`,
@@ -109,7 +113,7 @@ function waitForServer() {
   }, RETRY);
 }
 
-function askForKey() {
+function askForKey(said) {
   const input = el("input", { type: "password", id: "key", autocomplete: "off" });
   const form = el(
     "form",
@@ -124,5 +128,5 @@ function askForKey() {
     input,
     el("button", { class: "main-button" }, t("useKey")),
   );
-  show(el("label", { for: "key" }, t("needsKey")), form);
+  show(el("label", { for: "key" }, said), form);
 }

@@ -92,11 +92,11 @@ export const UNKNOWN = {
 
 export const NEIGHBOURS = {
   en: [
-    "My savings are in the *bank*.",
+    "He borrowed money from the *bank*.",
     "We had a picnic on the *bank* of the river.",
     "The children *play* in the garden.",
   ],
-  ko: ["*배*를 타고 섬에 갔다.", "밥을 굶어서 *배*가 고프다.", "하늘에서 *눈*이 내린다."],
+  ko: ["강을 건너는 *다리*를 놓았다.", "넘어져서 *다리*를 다쳤다.", "겨울에 *눈*이 많이 내렸다."],
 };
 
 export const TASKS = {

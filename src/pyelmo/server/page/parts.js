@@ -131,6 +131,15 @@ export function folded(box, open) {
   return el("details", { open }, el("summary", {}, t("edit")), box);
 }
 
+// What is wrong with sentences that the server would refuse, or nothing.
+export function tooMuch(sentences, { limits }) {
+  if (sentences.length > limits.sentences) {
+    return t("tooMany", { count: sentences.length, most: limits.sentences });
+  }
+  const longest = Math.max(0, ...sentences.map((sentence) => [...sentence].length));
+  return longest > limits.characters ? t("tooLong", { count: longest, most: limits.characters }) : "";
+}
+
 export function sentenceBox(value, label, rows, change) {
   const box = el("textarea", { rows, spellcheck: "false", autocapitalize: "off", oninput: () => change(box.value) });
   box.value = value;

@@ -5,6 +5,7 @@ import { clip, textWidth } from "./parts.js";
 
 const RADIUS = 11;
 const HEIGHT = 19; // of a label
+const FAR = 5 * HEIGHT; // a label that finds no place nearer to its point is left out
 
 export class Scatter {
   // occurrences: [{parts: [before, word, after]}]; layers: [[x, y] of each occurrence] of each layer
@@ -124,16 +125,13 @@ export class Scatter {
         taken.every(
           ([a, b, other], m) => m === n || left >= b || left + width <= a || Math.abs(line - other) >= HEIGHT,
         );
-      let line = y;
-      for (let step = 0; step < this.height; step += 2) {
-        if (free(y + step)) {
-          line = y + step;
-          break;
-        }
-        if (free(y - step)) {
-          line = y - step;
-          break;
-        }
+      let line = null;
+      for (let step = 0; step < FAR && line === null; step += 2) {
+        line = [y + step, y - step].find(free) ?? null;
+      }
+      if (line === null) {
+        this.offsets[n] = null;
+        continue;
       }
       boxes[boxes.length] = { n, left, end: left + width, y: line, right, parts };
     }

@@ -4,7 +4,7 @@ import { latest } from "../api.js";
 import { announce, debounce, el, heat } from "../dom.js";
 import { CONTEXT } from "../examples.js";
 import { tools } from "../export.js";
-import { exampleRow, folded, head, keepFocus, marked, sentenceBox, unmarked, wordPicker } from "../parts.js";
+import { exampleRow, folded, head, keepFocus, marked, sentenceBox, tooMuch, unmarked, wordPicker } from "../parts.js";
 import { Scatter } from "../scatter.js";
 import * as state from "../state.js";
 import { layerName, t } from "../text.js";
@@ -99,6 +99,8 @@ export function mount(app) {
   );
 
   async function load() {
+    problem.textContent = tooMuch(state.all("s"), app.setup);
+    if (problem.textContent) return;
     try {
       data = await ask("/explore/context", { model: app.model(), sentences: state.all("s") });
     } catch (error) {

@@ -4,7 +4,7 @@ import { latest } from "../api.js";
 import { debounce, el, percent, svg } from "../dom.js";
 import { EXPECTS } from "../examples.js";
 import { tools } from "../export.js";
-import { barList, exampleRow, head, keepFocus, moveFocus, sentenceBox, textWidth, unmarked } from "../parts.js";
+import { barList, exampleRow, head, keepFocus, moveFocus, sentenceBox, textWidth, tooMuch, unmarked } from "../parts.js";
 import * as state from "../state.js";
 import { t } from "../text.js";
 
@@ -71,6 +71,8 @@ export function mount(app) {
     }
     const gap = state.get("w") === "" ? null : Number(state.get("w"));
     const sentence = unmarked(state.get("s"));
+    problem.textContent = tooMuch([sentence], app.setup);
+    if (problem.textContent) return;
     try {
       data = await ask("/explore/expects", { model: app.model(), sentence, gap: Number.isInteger(gap) ? gap : null });
     } catch (error) {

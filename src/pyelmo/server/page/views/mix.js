@@ -15,6 +15,7 @@ import {
   keepFocus,
   marked,
   sentenceBox,
+  tooMuch,
   wordPicker,
 } from "../parts.js";
 import * as state from "../state.js";
@@ -108,6 +109,8 @@ export function mount(app) {
   );
 
   async function load() {
+    problem.textContent = tooMuch(state.all("s"), app.setup);
+    if (problem.textContent) return;
     const query = Math.min(Math.max(Number(state.get("q", "0")) || 0, 0), Math.max(state.all("s").length - 1, 0));
     try {
       data = await ask("/explore/mix", { model: app.model(), sentences: state.all("s"), query });

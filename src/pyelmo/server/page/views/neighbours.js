@@ -13,6 +13,7 @@ import {
   keepFocus,
   marked,
   sentenceBox,
+  tooMuch,
   unmarked,
   wordPicker,
 } from "../parts.js";
@@ -51,6 +52,15 @@ export function mount(app) {
     }),
   );
   const query = el("section", { class: "panel", hidden: true }, box, picker, problem);
+  const examples = exampleRow(
+    NEIGHBOURS,
+    app,
+    (sentence, model) => {
+      state.set({ s: sentence, model, index: null });
+      app.refresh();
+    },
+    unmarked,
+  );
   const root = el(
     "div",
     {},
@@ -59,15 +69,7 @@ export function mount(app) {
       "div",
       { class: "stack" },
       sources,
-      exampleRow(
-        NEIGHBOURS,
-        app,
-        (sentence, model) => {
-          state.set({ s: sentence, model, index: null });
-          app.refresh();
-        },
-        unmarked,
-      ),
+      examples,
       query,
       lists,
       mapPanel,
@@ -91,7 +93,7 @@ export function mount(app) {
     );
     sources.replaceChildren(
       ...[
-        chosen() ? null : el("p", {}, t("noIndex")),
+        chosen() || !app.setup.uploads ? null : el("p", {}, t("noIndex")),
         indexes().length ? el("label", { class: "row" }, el("span", { class: "label" }, t("index")), select) : null,
         app.setup.uploads
           ? el(
@@ -110,7 +112,7 @@ export function mount(app) {
                     "button",
                     {
                       type: "button",
-                      class: "main-button",
+                      class: chosen() ? "tool" : "main-button",
                       id: "example-text",
                       onclick: () => build(null, t("exampleTitle")),
                     },
@@ -123,17 +125,27 @@ export function mount(app) {
     );
   }
 
-  async function read(file) {
-    const [text] = file.files;
-    if (!text) said.textContent = t("chooseFile");
-    else build(await text.text(), text.name);
+  const tooLong = (title) => t("tooLongText", { title, words: app.setup.limits.words.toLocaleString() });
+
+  async function read({ files: [file] }) {
+    if (!file) said.textContent = t("chooseFile");
+    else if (!file.size) said.textContent = t("emptyFile", { title: file.name });
+    else if (file.size > app.setup.limits.bytes) said.textContent = tooLong(file.name);
+    else {
+      try {
+        const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+        build(text, file.name);
+      } catch {
+        said.textContent = t("notUtf8", { title: file.name });
+      }
+    }
   }
 
   async function build(text, title) {
     try {
       job = { title, ...(await ask("/explore/index", { model: app.model(), text, title }, { fresh: true })) };
     } catch (error) {
-      said.textContent = error.message;
+      said.textContent = error.status === 413 ? tooLong(title) : error.message;
       return;
     }
     follow({ choose: true });
@@ -161,7 +173,7 @@ export function mount(app) {
     }
     if (left) return;
     job = null;
-    said.textContent = now.error || t("ready", { title });
+    said.textContent = now.too_long ? tooLong(title) : now.error || t("ready", { title });
     if (now.state === "failed") return;
     if (choose) state.set({ index: now.name });
     showSources();
@@ -169,9 +181,11 @@ export function mount(app) {
   }
 
   async function load() {
-    query.hidden = !chosen();
+    query.hidden = examples.hidden = !chosen();
     if (!chosen()) return;
     const index = chosen().name;
+    problem.textContent = tooMuch([state.get("s")], app.setup);
+    if (problem.textContent) return;
     try {
       data = await askLatest("/explore/neighbours", { index, sentence: state.get("s") });
     } catch (error) {
@@ -285,6 +299,7 @@ export function mount(app) {
         cx: (width / 2 + (x - middle[0]) * scale).toFixed(1),
         cy: (height / 2 - (y - middle[1]) * scale).toFixed(1),
         onmouseenter: () => choose(n),
+        onclick: () => choose(n),
       }),
     );
     let at = -1;

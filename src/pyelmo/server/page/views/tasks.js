@@ -6,7 +6,7 @@ import { TASKS, TASKS_KO } from "../examples.js";
 import { tools } from "../export.js";
 import { barList, barPicture, head, sentenceBox, textWidth } from "../parts.js";
 import * as state from "../state.js";
-import { lang, t } from "../text.js";
+import { t } from "../text.js";
 
 export function mount(app) {
   const ask = latest();
@@ -31,8 +31,8 @@ export function mount(app) {
       );
       return;
     }
-    const { name, task, inputs } = chosen();
-    const examples = (lang() === "ko" && TASKS_KO[task]) || TASKS[task] || [];
+    const { name, task, inputs, language } = chosen();
+    const examples = (language.startsWith("ko") && TASKS_KO[task]) || TASKS[task] || [];
     if (!state.all("s").length) state.set({ s: examples });
     const select = el(
       "select",

@@ -12,6 +12,7 @@ import {
   keepFocus,
   marked,
   sentenceBox,
+  tooMuch,
   unmarked,
   wordPicker,
 } from "../parts.js";
@@ -78,6 +79,8 @@ export function mount(app) {
       problem.textContent = t("noVocabulary");
       return;
     }
+    problem.textContent = tooMuch([state.get("s")], app.setup);
+    if (problem.textContent) return;
     try {
       data = await ask("/explore/unknown", { model: app.model(), sentence: state.get("s") });
     } catch (error) {
