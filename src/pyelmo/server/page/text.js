@@ -43,6 +43,10 @@ const EN = {
     "Each numbered point is the vector of the word in one sentence, scaled to length 1. All layers share the same two axes (principal components of all layers together, each layer centred), so a movement is a real change of the vector. {shown} of the variance of this layer is in the picture. A static vector such as word2vec's has one point for all sentences: the diamond.",
   staticVector: "static vector",
   matrix: "Cosines in {layer}",
+  inItsPlace: "What could stand in its place",
+  inItsPlaceNote:
+    "The model reads the sentence with “or ___” after the word and “___ or” before it, and names words. In short phrases this tells senses apart better than the vectors do.",
+  substituteMatrix: "How alike these guesses are (cosines)",
   sameSense: "same sense",
   otherSense: "different senses",
   meanCosine: "Mean cosine:",
@@ -198,6 +202,10 @@ const KO = {
     "번호가 붙은 점은 각 문장에서 그 단어가 갖는 벡터이며, 길이를 1로 맞추었습니다. 모든 층이 같은 두 축(층마다 평균을 뺀 뒤 모든 층을 함께 분석한 주성분)을 쓰므로 점의 움직임은 벡터의 실제 변화입니다. 이 층의 분산 가운데 {shown}가 그림에 나타납니다. word2vec 같은 정적 벡터는 모든 문장에서 한 점, 곧 마름모입니다.",
   staticVector: "정적 벡터",
   matrix: "{layer}의 코사인 유사도",
+  inItsPlace: "그 자리에 올 수 있는 말",
+  inItsPlaceNote:
+    "모델이 단어 뒤에 ‘또는 ___’, 앞에 ‘___ 또는’을 붙여 읽고 빈자리에 올 말을 고릅니다. 짧은 구에서는 벡터보다 뜻을 더 잘 가릅니다.",
+  substituteMatrix: "고른 말이 서로 얼마나 비슷한가 (코사인 유사도)",
   sameSense: "같은 뜻",
   otherSense: "다른 뜻",
   meanCosine: "평균 코사인:",

@@ -25,6 +25,7 @@ export function mount(app) {
   const sentences = el("ul", { class: "sentences" });
   const drawing = el("div", { class: "drawing" });
   const side = el("div", { class: "panel scroll cosines-area", tabindex: "0", role: "region", hidden: true });
+  const places = el("section", { class: "panel scroll places-area", tabindex: "0", "aria-label": t("inItsPlace"), hidden: true });
   const verdict = el("p", { class: "verdict" });
   const note = el("p", { class: "note" });
   const buttons = el("div", { class: "layers" });
@@ -94,6 +95,7 @@ export function mount(app) {
         ),
         figure,
         side,
+        places,
       ),
     ),
   );
@@ -177,6 +179,7 @@ export function mount(app) {
 
   function showFigure() {
     figure.hidden = side.hidden = data.occurrences.length < 2;
+    places.hidden = figure.hidden || !data.substitutes;
     if (figure.hidden) {
       stop();
       problem.textContent = data.occurrences.length ? t("tooFew") : t("noWord");
@@ -190,6 +193,7 @@ export function mount(app) {
       t("staticVector"),
     );
     drawing.replaceChildren(scatter.node);
+    if (data.substitutes) showSubstitutes(data.substitutes, senses);
     const top = data.layers.length - 1;
     slider.max = String(top);
     buttons.replaceChildren(
@@ -230,50 +234,58 @@ export function mount(app) {
     side.dataset.layer = `${layer} ${state.get("c")} ${state.all("s").join()}`;
     const { cosines, shown } = data.layers[layer];
     const senses = data.occurrences.map(({ sentence }) => sense(sentence));
-    const header = (n, scope) => el("th", { scope, class: `c${senses[n]}` }, String(n + 1));
     side.setAttribute("aria-label", t("matrix", { layer: name }));
-    side.replaceChildren(
-      el(
-        "table",
-        { class: "matrix" },
-        el("caption", {}, t("matrix", { layer: name })),
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("td", { class: "corner" }),
-            senses.map((_, n) => header(n, "col")),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          cosines.map((row, n) =>
-            el(
-              "tr",
-              {},
-              header(n, "row"),
-              row.map((value) => {
-                const cell = el(
-                  "td",
-                  {},
-                  row.length > 6 ? value.toFixed(2).replace(/^0|(?<=1)\.00$/, "") : value.toFixed(2),
-                );
-                const { ground, ink } = heat(Math.min(1, Math.max(0, value)) ** 2);
-                cell.style.background = ground;
-                cell.style.color = ink;
-                return cell;
-              }),
-            ),
-          ),
-        ),
-      ),
-    );
+    side.replaceChildren(matrix(t("matrix", { layer: name }), cosines, senses));
     note.textContent = t("contextNote", { shown: `${Math.round(100 * shown)} %` });
     verdict.replaceChildren(...means(cosines, senses));
     if (!playing) announce(verdict.textContent);
+  }
+
+  // The words that could stand in the place of each occurrence, and how alike these places are.
+  function showSubstitutes({ words, cosines }, senses) {
+    places.replaceChildren(
+      el("h2", {}, t("inItsPlace")),
+      el("p", { class: "note" }, t("inItsPlaceNote")),
+      matrix(t("substituteMatrix"), cosines, senses, words),
+      el("p", { class: "verdict" }, ...means(cosines, senses)),
+    );
+  }
+
+  // A table of cosines; with the words of each row before them, if there are any.
+  function matrix(caption, cosines, senses, words = null) {
+    const header = (n, scope) => el("th", { scope, class: `c${senses[n]}` }, String(n + 1));
+    return el(
+      "table",
+      { class: "matrix" },
+      el("caption", {}, caption),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("td", { class: "corner" }),
+          words && el("td", { class: "corner" }),
+          senses.map((_, n) => header(n, "col")),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        cosines.map((row, n) =>
+          el("tr", {}, header(n, "row"), words && el("td", { class: "words" }, words[n].join(", ")), row.map(cell)),
+        ),
+      ),
+    );
+  }
+
+  function cell(value, _, row) {
+    const text = row.length > 6 ? value.toFixed(2).replace(/^0|(?<=1)\.00$/, "") : value.toFixed(2);
+    const node = el("td", {}, text);
+    const { ground, ink } = heat(Math.min(1, Math.max(0, value)) ** 2);
+    node.style.background = ground;
+    node.style.color = ink;
+    return node;
   }
 
   function means(cosines, senses) {
@@ -332,11 +344,16 @@ export function mount(app) {
     const rows = [
       ["layer", "occurrence", "sentence", "word", "x", "y", ...data.occurrences.map((_, n) => `cosine with ${n + 1}`)],
     ];
+    const { words = [], cosines: alike = [] } = data.substitutes || {};
     data.layers.forEach(({ points, cosines }, layer) =>
       data.occurrences.forEach(({ sentence, parts }, n) => {
         rows.push([layer, n + 1, data.sentences[sentence].text, parts[1], ...points[n], ...cosines[n]]);
       }),
     );
+    words.forEach((each, n) => {
+      const { sentence } = data.occurrences[n];
+      rows.push([t("inItsPlace"), n + 1, data.sentences[sentence].text, each.join(" "), "", "", ...alike[n]]);
+    });
     return rows;
   }
 
