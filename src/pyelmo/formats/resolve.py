@@ -110,7 +110,12 @@ def locate(source: str | Path) -> Path:
         if is_archive(path):
             from pyelmo.formats.sources.archive import unpack
 
-            path = unpack(path)
+            try:
+                path = unpack(path)
+            except FormatError:
+                if is_url(source):
+                    path.unlink(missing_ok=True)  # the next call downloads it again
+                raise
         return path / RUN_MODEL if _is_run(path) else path
     name = str(source)
     names = bundled.bundled_names()
@@ -139,6 +144,11 @@ def _fetch_model(url: str) -> Path:
     stem = re.sub(r"[-_.]?(weights|options)$", "", path.stem)
     if path.suffix in HDF5:
         fetch_first(Address.parse(url), [f"{stem}_options.json", allennlp.OPTIONS] if stem else [allennlp.OPTIONS])
+    elif path.name in (native.WEIGHTS, native.CONFIG):
+        # These two come last: with both, all others are here, too, or not on the server.
+        if not all((path.parent / name).is_file() for name in (native.WEIGHTS, native.CONFIG)):
+            for name in reversed(hub.NATIVE_FILES):
+                fetch_first(Address.parse(url), [name])
     elif path.suffix == ".json":
         names = [f"{stem}_weights.hdf5"] if stem else [allennlp.WEIGHTS, "model.hdf5"]
         fetch_first(Address.parse(url), names)
@@ -184,7 +194,7 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
 
 def _contents(folder: Path) -> str:
     """Return the first names in a folder, for an error."""
-    names = sorted(entry.name for entry in folder.iterdir())
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name[0] != ".")
     return f" (it has {', '.join(names[:5])}{', ...' if len(names) > 5 else ''})" if names else ", it is empty"
 
 
