@@ -75,6 +75,28 @@ def test_a_zip_may_hold_a_model_of_elmoformanylangs_or_of_pyelmo(tiny):
     assert same_vectors(pyelmo.load(zipped(Path("native"), "native.zip")), pyelmo.load("native"))
 
 
+def test_a_readme_or_a_hidden_file_beside_the_only_folder_does_not_count(clip_model):
+    path = zipped(clip_model, "model.zip", "en/")
+    with zipfile.ZipFile(path, "a") as file:
+        for name in ("README.md", "LICENSE", ".DS_Store"):
+            file.writestr(name, "x")
+    assert same_vectors(pyelmo.load(path), pyelmo.load(clip_model))
+
+
+def test_an_archive_of_two_models_says_what_it_has(clip_model):
+    path = zipped(clip_model, "models.zip", "en/")
+    with zipfile.ZipFile(path, "a") as file:
+        file.write(clip_model / "options.json", "ko/options.json")
+    with pytest.raises(FormatError, match=r"models.zip.*holds no ELMo model \(it has en, ko\)"):
+        pyelmo.load(path)
+
+
+def test_a_web_page_with_the_name_of_an_archive_says_how_it_begins():
+    Path("model.zip").write_text("<html>404</html>", "utf-8")
+    with pytest.raises(FormatError, match=r"model.zip: the archive is damaged: it begins with b'<h'"):
+        pyelmo.load("model.zip")
+
+
 def test_an_archive_is_unpacked_once_and_only_into_the_cache(clip_model, empty_cache):
     path = zipped(clip_model)
     pyelmo.load(path)
@@ -127,6 +149,7 @@ HOSTILE = {
     "a path that climbs": lambda: raw_zip({"../../climbed.txt": b"x"}),
     "an absolute path": lambda: raw_zip({"/tmp/pyelmo-absolute.txt": b"x"}),
     "a path of Windows": lambda: raw_zip({"..\\climbed.txt": b"x"}),
+    "a path that climbs where names end in spaces": lambda: raw_zip({"a/.. /.. /climbed.txt": b"x"}),
     "a drive": lambda: raw_zip({"C:/climbed.txt": b"x"}),
     "a climbing path in the middle": lambda: raw_zip({"a/../../climbed.txt": b"x"}),
     "a symbolic link": lambda: raw_zip({"weights.hdf5": b"/etc/passwd"}, mode=0o777 | stat.S_IFLNK),
@@ -221,7 +244,18 @@ def test_a_plain_gzip_file_is_not_a_model():
 
 
 @pytest.mark.parametrize(
-    "name", ["models/model.hdf5", "a/options.json", "a/b.zip", "x/model.safetensors", "a/e.tar.gz"]
+    "name",
+    [
+        "models/model.hdf5",
+        "a/options.json",
+        "a/b.zip",
+        "x/model.safetensors",
+        "a/e.tar.gz",
+        "a/model.ckpt-180",
+        "a/en.onnx",
+        "a/model.ckpt-180.data-00000-of-00001",
+        "a/144.TAR",
+    ],
 )
 def test_a_missing_file_is_never_taken_for_a_model_on_the_hub(name, monkeypatch):
     monkeypatch.setattr("pyelmo.formats.hub.download", lambda hub_id: pytest.fail("asked the Hub"))

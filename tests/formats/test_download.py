@@ -16,6 +16,7 @@ import pyelmo
 from pyelmo.cli import main
 from pyelmo.compat.allennlp import ElmoEmbedder
 from pyelmo.errors import FormatError, InputError, NotFoundError
+from pyelmo.formats.bundled import BUNDLED
 from pyelmo.formats.sources import download, is_url
 
 
@@ -98,6 +99,36 @@ def test_an_address_gives_the_model(server, clip_model, name):
     wanted = pyelmo.load(clip_model).embed([["A", "bank"]])[0]
     assert np.array_equal(model.embed([["A", "bank"]])[0], wanted)
     assert model.pretrained.source == f"{server.url}/{name}"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_model_of_pyelmos_own_format_is_downloaded_with_all_its_files_once(server, tmp_path, name):
+    shutil.copytree(BUNDLED / "en", tmp_path / "served" / "own")
+    wanted = pyelmo.load("en")
+    for _ in range(2):
+        model = pyelmo.load(f"{server.url}/own/{name}")
+        assert np.array_equal(model.encode("A bank account."), wanted.encode("A bank account."))
+        assert model.predict("A ___ account.")[0] == wanted.predict("A ___ account.")[0]
+    assert sorted(Path(path).name for path, _ in server.requests) == [
+        "characters.json", "config.json", "model.safetensors", "sentence.json", "vocab.txt",
+    ]  # fmt: skip
+
+
+def test_an_address_may_have_letters_of_other_scripts_and_spaces(server, tmp_path):
+    shutil.copy(tmp_path / "served" / "model.zip", tmp_path / "served" / "%EB%AA%A8%EB%8D%B8%202.zip")
+    assert pyelmo.load(f"{server.url}/모델 2.zip").config.layers == 3
+    assert pyelmo.load(f"{server.url}/%EB%AA%A8%EB%8D%B8%202.zip").config.layers == 3
+    assert len(server.requests) == 1
+
+
+def test_a_damaged_archive_is_downloaded_again(server, tmp_path):
+    path = tmp_path / "served" / "model.zip"
+    whole = path.read_bytes()
+    path.write_text("<html>Log in first</html>", "utf-8")
+    with pytest.raises(FormatError, match="damaged.*Download or copy it again"):
+        pyelmo.load(f"{server.url}/model.zip")
+    path.write_bytes(whole)
+    assert pyelmo.load(f"{server.url}/model.zip").config.layers == 3
 
 
 def test_a_file_is_downloaded_once(server):

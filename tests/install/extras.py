@@ -56,7 +56,21 @@ USES = {
         "assert nlp('A bank account.').tensor.shape == (4, 1024)"
     ),
     "onnx": "run('convert', 'en', 'en.onnx')",
-    "serve": "import pyelmo.server.app",
+    "serve": (
+        "import http.client, os, signal, threading\n"
+        "from pyelmo.server.run import run as serve\n"
+        "from pyelmo.server.settings import ServerSettings\n"
+        "answers = []\n"
+        "def ask(address):\n"
+        "    connection = http.client.HTTPConnection(address.removeprefix('http://'), timeout=60)\n"
+        "    try:\n"
+        "        connection.request('POST', '/embed', '{\"sentences\": [\"A bank account.\"]}', "
+        "{'Content-Type': 'application/json'})\n"
+        "        answers.append(connection.getresponse().status)\n"
+        "    finally: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "serve(ServerSettings(port=0), lambda address: threading.Thread(target=ask, args=[address]).start())\n"
+        "assert answers == [200]"
+    ),
     "neighbours": "run('neighbours', 'build', 'text.txt', '-o', 'index', '--words', 'bank', '--model', 'en')",
     "vectors": "run('vectors', 'train', 'text.txt', '-o', 'vectors.bin', '--min-count', '1')",
 }

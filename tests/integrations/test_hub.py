@@ -177,6 +177,11 @@ def test_allennlp_files_are_found_and_one_of_several_must_be_named(hub, clip_mod
         pyelmo.load("user/old")
 
 
+def test_a_push_without_a_card_of_its_own_warns_of_nothing(hub, model, caplog):
+    pyelmo.load(model).push_to_hub("user/my-model")
+    assert not caplog.records
+
+
 def test_a_card_has_metadata_and_figures(hub, model, tmp_path):
     embedder = pyelmo.load(model)
     (tmp_path / "log.jsonl").write_text('{"kind": "train", "loss": 4.1}\n{"kind": "valid", "average": 61.8}\n', "utf-8")

@@ -15,7 +15,7 @@ from support import make_embedder, worst
 
 import pyelmo
 from pyelmo.embed.sentence import make_form
-from pyelmo.errors import InputError
+from pyelmo.errors import InputError, NotFoundError
 
 pytest.importorskip("sentence_transformers")
 
@@ -79,6 +79,11 @@ def test_the_transformer_and_pooling_modules_of_the_library_read_elmo(tmp_path):
     assert worst(sentences.encode(SENTENCES[:3]), expected) < 1e-6
     sentences.save(str(tmp_path / "out"))
     assert worst(SentenceTransformer(str(tmp_path / "out")).encode(SENTENCES[:3]), expected) < 1e-6
+
+
+def test_a_missing_folder_is_one_clear_error(tmp_path):
+    with pytest.raises(NotFoundError, match="nothing: no such folder"):
+        ElmoSentences.load(str(tmp_path), "nothing")
 
 
 def test_a_wrong_pooling_is_an_error_at_once():

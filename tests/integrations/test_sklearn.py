@@ -18,6 +18,7 @@ from pyelmo.errors import InputError, NotFoundError
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import SkipTestWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -66,11 +67,14 @@ class OnNumbers(ElmoVectorizer):
     """The vectorizer on numbers as words: most checks of scikit-learn have only matrices of numbers to give."""
 
     def fit(self, X, y=None):  # noqa: N803
-        return super().fit(validate_data(self, X), y)
+        return super().fit(self.words(validate_data(self, X)), y)
 
     def transform(self, X):  # noqa: N803
-        rows = validate_data(self, X, reset=False)
-        return super().transform([[str(number) for number in row] for row in rows])
+        return super().transform(self.words(validate_data(self, X, reset=False)))
+
+    @staticmethod
+    def words(rows):
+        return [[str(number) for number in row] for row in rows]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -134,6 +138,13 @@ def test_a_model_that_is_replaced_is_read_again(tmp_path):
     [
         (InputError, "expected a list of sentences, got str", lambda model: ElmoVectorizer(model).fit("A text.")),
         (InputError, "expected a list of sentences, got NoneType", lambda model: ElmoVectorizer(model).fit(None)),
+        (InputError, "expected a list of sentences, got bytes", lambda model: ElmoVectorizer(model).fit(b"A text.")),
+        (InputError, "expected a list of sentences, got dict", lambda model: ElmoVectorizer(model).fit({"A text.": 1})),
+        (
+            InputError,
+            r"got a table \(ndarray of shape \(1, 1\)",
+            lambda model: ElmoVectorizer(model).fit(np.array([["a"]])),
+        ),
         (InputError, "pooling 'sum'", lambda model: ElmoVectorizer(model, pooling="sum").fit([])),
         (InputError, "layers 'all'", lambda model: ElmoTokenVectorizer(model, layers="all").fit([])),
         (InputError, "output 'lists' is none of", lambda model: ElmoTokenVectorizer(model, output="lists").fit([])),
@@ -144,6 +155,20 @@ def test_a_model_that_is_replaced_is_read_again(tmp_path):
 def test_wrong_arguments_are_one_clear_error(error, message, call, model):
     with pytest.raises(error, match=message):
         call(model)
+
+
+def test_a_data_frame_is_refused_and_its_column_is_read(model):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": SENTENCES[:3], "length": [4, 2, 7]}, index=[7, 8, 9])
+    expected = ElmoVectorizer(model).transform(SENTENCES[:3])
+    np.testing.assert_array_equal(ElmoVectorizer(model).transform(frame["text"]), expected)
+    np.testing.assert_array_equal(
+        make_column_transformer((ElmoVectorizer(model), "text")).fit_transform(frame), expected
+    )
+    with pytest.raises(InputError, match=r"got a table \(DataFrame of shape \(3, 2\)\). Give one column"):
+        ElmoVectorizer(model).transform(frame)
+    with pytest.raises(InputError, match="its name without brackets"):
+        make_column_transformer((ElmoVectorizer(model), ["text"])).fit_transform(frame)
 
 
 def test_the_examples_of_docstrings_run():

@@ -171,9 +171,28 @@ def test_a_pickle_of_the_component_is_small(nlp):
     assert np.array_equal(doc.tensor, nlp(TEXTS[0]).tensor)
 
 
-def test_documents_keep_their_layers_in_a_doc_bin(nlp):
-    docs = DocBin(store_user_data=True, docs=[nlp(TEXTS[0])]).get_docs(nlp.vocab)
-    assert np.array_equal(next(iter(docs))._.elmo_layers, nlp(TEXTS[0])._.elmo_layers)
+def test_documents_keep_their_layers_in_a_doc_bin_and_get_their_tensor_from_them(nlp):
+    from pyelmo.integrations.spacy import use_context
+
+    expected = nlp(TEXTS[0])
+    (doc,) = DocBin(store_user_data=True, docs=[expected]).get_docs(nlp.vocab)
+    assert np.array_equal(doc._.elmo_layers, expected._.elmo_layers)
+    with pytest.raises(InputError, match=r"0 vectors for 6 tokens.*set doc.tensor = doc._.elmo_layers\[-1\]"):
+        use_context(doc)
+    doc.tensor = doc._.elmo_layers[-1]
+    assert np.array_equal(use_context(doc)[1].vector, expected[1].vector)
+    assert doc[1].similarity(expected[1]) == pytest.approx(1)
+
+
+def test_layers_of_merged_tokens_are_an_error_and_not_those_of_others(nlp):
+    doc = nlp(TEXTS[0])
+    expected = doc[3].vector
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[:2])
+    assert np.array_equal(doc[2].vector, expected)
+    for part in (doc[2], doc[1:3]):
+        with pytest.raises(InputError, match="has 6 tokens, but the document has 5.*Add it before 'elmo'"):
+            part._.elmo_layers  # noqa: B018
 
 
 def test_components_with_the_same_settings_share_one_model(nlp, model):

@@ -191,6 +191,9 @@ def test_sentences_are_truncated_and_padded_to_lengths_in_words(folder):
         (lambda tokenizer: tokenizer("a", "b"), "pairs of sentences"),
         (lambda tokenizer: tokenizer([["a", "b"]]), "is_split_into_words=True"),
         (lambda tokenizer: tokenizer([3]), "expected a string, got '3'"),
+        (lambda tokenizer: tokenizer(3), "expected a string or a list of strings, got int"),
+        (lambda tokenizer: tokenizer.decode(tokenizer("a").input_ids), "not decoded to words"),
+        (lambda tokenizer: tokenizer.batch_decode(tokenizer(["a b"]).input_ids), "not decoded to words"),
         (
             lambda tokenizer: tokenizer("a", padding=True, padding_side="left"),
             "reads a sentence from the first position",

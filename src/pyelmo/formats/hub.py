@@ -226,8 +226,9 @@ def _card_text(model: Pretrained, hub_id: str, size: int) -> str:
         figures["held-out perplexity"] = f"{perplexity:.2f}"
     table = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
     return (
-        f"---\n---\n\n# {hub_id.partition('/')[2]}\n\nAn ELMo model (deep contextualized word representations, Peters "
-        f"et al. 2018) for pyelmo.\n\n```python\nimport pyelmo\n\nmodel = pyelmo.load({hub_id!r})\n"
+        f"---\nlibrary_name: pyelmo\n---\n\n# {hub_id.partition('/')[2]}\n\n"
+        "An ELMo model (deep contextualized word representations, Peters et al. 2018) for pyelmo."
+        f"\n\n```python\nimport pyelmo\n\nmodel = pyelmo.load({hub_id!r})\n"
         f'layers = model.embed(["A sentence."])\n```\n\n| | |\n|---|---|\n{table}\n'
     )
 

@@ -14,13 +14,17 @@ from typing import Literal
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.formats import allennlp, bilm_tf, bundled, hub, many_langs, native, tf_hub
 from pyelmo.formats.pretrained import Pretrained, StoredWeight
-from pyelmo.formats.sources import ARCHIVES, is_archive, is_url
+from pyelmo.formats.sources import is_archive, is_url
 from pyelmo.text.vocabulary import Vocabulary
 
 HDF5 = (".hdf5", ".h5")
 RUN_MODEL = "model"  # folder of the model in the folder of a run
-# Endings of files: a source with one of them is never the id of a model on the Hub.
-FILES = (*HDF5, *ARCHIVES, ".json", ".safetensors", ".index", ".pkl", ".pth", ".pt", ".pb", ".bin", ".txt", ".gz")
+# Endings of files: a source with one of them is never the id of a model on the Hub. An id may have a dot (elmo-v1.0).
+FILES = re.compile(
+    r".*\.(hdf5?|h5|json|safetensors|index|meta|ckpt|ckpt-\d+|data-\d+-of-\d+|pkl|pickle|pth|pt|pb|bin|onnx|npz|npy|dic"
+    r"|vec|txt|md|toml|zip|tgz|tar|gz|bz2|xz|zst|7z|rar|fasta|fa|faa)",
+    re.IGNORECASE,
+)
 WritableFormat = Literal["pyelmo", "allennlp"]
 
 
@@ -106,7 +110,12 @@ def locate(source: str | Path) -> Path:
         if is_archive(path):
             from pyelmo.formats.sources.archive import unpack
 
-            path = unpack(path)
+            try:
+                path = unpack(path)
+            except FormatError:
+                if is_url(source):
+                    path.unlink(missing_ok=True)  # the next call downloads it again
+                raise
         return path / RUN_MODEL if _is_run(path) else path
     name = str(source)
     names = bundled.bundled_names()
@@ -124,7 +133,7 @@ def _is_hub_id(source: str | Path) -> bool:
     if hub_id is None:
         return False
     name, revision = hub_id
-    return not name.lower().endswith(FILES) and (revision is not None or not Path(name).parent.exists())
+    return not FILES.fullmatch(name) and (revision is not None or not Path(name).parent.exists())
 
 
 def _fetch_model(url: str) -> Path:
@@ -135,6 +144,11 @@ def _fetch_model(url: str) -> Path:
     stem = re.sub(r"[-_.]?(weights|options)$", "", path.stem)
     if path.suffix in HDF5:
         fetch_first(Address.parse(url), [f"{stem}_options.json", allennlp.OPTIONS] if stem else [allennlp.OPTIONS])
+    elif path.name in (native.WEIGHTS, native.CONFIG):
+        # These two come last: with both, all others are here, too, or not on the server.
+        if not all((path.parent / name).is_file() for name in (native.WEIGHTS, native.CONFIG)):
+            for name in reversed(hub.NATIVE_FILES):
+                fetch_first(Address.parse(url), [name])
     elif path.suffix == ".json":
         names = [f"{stem}_weights.hdf5"] if stem else [allennlp.WEIGHTS, "model.hdf5"]
         fetch_first(Address.parse(url), names)
@@ -173,9 +187,15 @@ def _read_folder(folder: Path, options: Path | None, vocab: Vocabulary | None) -
     if (folder / "recipe.json").is_file() or (folder / "all" / "recipe.json").is_file():
         raise NotFoundError(f"{folder}: the training in this folder has not finished. Run its command again first.")
     raise FormatError(
-        f"{folder}: holds no ELMo model. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a TensorFlow "
-        f"checkpoint (*.index), {tf_hub.VARIABLES.as_posix()} and {many_langs.ENCODER}."
+        f"{folder}: holds no ELMo model{_contents(folder)}. Looked for {native.WEIGHTS}, *.hdf5 with options.json, a "
+        f"TensorFlow checkpoint (*.index), {tf_hub.VARIABLES.as_posix()} and {many_langs.ENCODER}."
     )
+
+
+def _contents(folder: Path) -> str:
+    """Return the first names in a folder, for an error."""
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name[0] != ".")
+    return f" (it has {', '.join(names[:5])}{', ...' if len(names) > 5 else ''})" if names else ", it is empty"
 
 
 def _read_file(path: Path, options: Path | None, vocab: Vocabulary | None) -> Pretrained:

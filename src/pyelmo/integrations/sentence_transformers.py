@@ -14,7 +14,7 @@ from typing import Any
 
 from pyelmo.embed.embedder import Embedder, Precision
 from pyelmo.embed.embedder import load as load_embedder
-from pyelmo.errors import missing_extra
+from pyelmo.errors import NotFoundError, missing_extra
 
 try:
     from sentence_transformers.base.modules import InputModule
@@ -122,9 +122,14 @@ class ElmoSentences(InputModule):  # type: ignore[misc]
 
         Returns:
             The module.
+
+        Raises:
+            NotFoundError: There is no such folder or model.
         """
         names = ("token", "cache_folder", "revision", "local_files_only")
         hub = {name: kwargs[name] for name in names if name in kwargs}
         settings = cls.load_config(model_name_or_path, subfolder=subfolder, **hub)
         folder = cls.load_dir_path(model_name_or_path, subfolder=subfolder, **hub)
+        if folder is None:
+            raise NotFoundError(f"{Path(model_name_or_path, subfolder)}: no such folder, and no such model on the Hub")
         return cls(Path(folder) / MODEL, **settings)

@@ -10,7 +10,7 @@ share one embedder for each model. There is nothing to fit: `transform` works at
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,13 @@ class _ElmoTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @staticmethod
     def _sentences(X: Any) -> list[Any]:
-        if isinstance(X, str) or not isinstance(X, Iterable):
+        if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
             raise InputError(f"expected a list of sentences, got {type(X).__name__}: {str(X)[:40]!r}")
+        if getattr(X, "ndim", 1) != 1 or hasattr(X, "columns"):  # a loop over a data frame gives the names of columns
+            raise InputError(
+                f"expected a list of sentences, got a table ({type(X).__name__} of shape {getattr(X, 'shape', '?')}). "
+                "Give one column, such as table['text']; in a ColumnTransformer, its name without brackets"
+            )
         return list(X)
 
     @property

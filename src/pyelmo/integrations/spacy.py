@@ -210,15 +210,24 @@ class ElmoPipe(Pipe):
 def use_context(doc: Doc) -> Doc:
     """Make the vectors and similarities of a document come from `doc.tensor`. The component "elmo" does so itself.
 
-    spaCy does not store this with a document, so call it on documents from `nlp.pipe(n_process=2)`, a `DocBin` or
-    `Doc.from_bytes`. Otherwise spaCy finds equal words equal in every context.
+    spaCy does not store this with a document, so call it on documents from `nlp.pipe(n_process=2)` or
+    `Doc.from_bytes`. Otherwise spaCy finds equal words equal in every context. A `DocBin` stores no `doc.tensor`; with
+    `store_user_data=True` it has `doc._.elmo_layers`, from which it can be set.
 
     Args:
         doc: A document with vectors in `doc.tensor`.
 
     Returns:
         The document.
+
+    Raises:
+        InputError: The document has no vectors.
     """
+    if len(doc.tensor) < len(doc):
+        raise InputError(
+            f"doc.tensor has {len(doc.tensor)} vectors for {len(doc)} tokens. A DocBin does not store it: save one "
+            "with store_user_data=True, and set doc.tensor = doc._.elmo_layers[-1]"
+        )
     doc.user_token_hooks |= {"vector": _token_vector, "has_vector": _is_word, "similarity": _cosine}
     means: dict[str, Callable[..., Any]] = {"vector": _mean_vector, "has_vector": _has_words, "similarity": _cosine}
     doc.user_span_hooks |= means
@@ -259,6 +268,11 @@ def _own_layers(part: Span | Token) -> Float32Array | None:
     layers: Float32Array | None = part.doc._.get(LAYERS)
     if layers is None:
         return None
+    if layers.shape[1] != len(part.doc):
+        raise InputError(
+            f"doc._.elmo_layers has {layers.shape[1]} tokens, but the document has {len(part.doc)}: another component "
+            "merged or split tokens. Add it before 'elmo'"
+        )
     return layers[:, part.i] if isinstance(part, Token) else layers[:, part.start : part.end]
 
 

@@ -11,7 +11,7 @@ T words of a sentence, C numbers of a word.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,14 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         row: list[int] = word_rows(self.lexicon, [token])[0].tolist()
         return row
 
+    def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
+        """Refuse to turn rows back into words, which `decode` would need, too.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError("ElmoTokenizer: ids are not decoded to words; the tokens() of an encoding has them")
+
     def _words(self, text: Any, is_split: bool, cut: slice) -> WordEncoding:
         if isinstance(text, str) and not is_split:
             words = split_words(text, self.language)
@@ -216,6 +224,8 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         cut = slice(None)
         if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length is not None:
             cut = slice(max_length) if self.truncation_side == "right" else slice(-max_length, None)
+        if not isinstance(text, Iterable):
+            raise InputError(f"expected a string or a list of strings, got {type(text).__name__}")
         single = isinstance(text, str) or (is_split_into_words and all(isinstance(word, str) for word in text))
         sentences = [self._words(item, is_split_into_words, cut) for item in ([text] if single else text)]
         data: dict[str, Any] = {"input_ids": [word_rows(self.lexicon, item.tokens) for item in sentences]}

@@ -29,6 +29,7 @@ MAX_RATIO = 100  # unpacked bytes for each byte of the archive; weights are hard
 SMALL = 64 << 20  # bytes that may be unpacked whatever the ratio
 MAX_HEADER = 1 << 20  # bytes of one header of a tar archive
 _BLOCK = 1 << 20
+_TEXTS = ("", ".md", ".txt", ".pdf")  # README, LICENSE
 
 Entry = tuple[str, IO[bytes]]
 
@@ -52,7 +53,13 @@ def unpack(path: Path) -> Path:
 
 def _unpack_into(path: Path, folder: Path) -> None:
     with open_regular(path) as file:
-        entries = _zip_entries if file.read(2) == b"PK" else _tar_entries
+        beginning = file.read(2)
+        if beginning not in _ENTRIES:
+            raise FormatError(
+                f"{path}: the archive is damaged: it begins with {beginning!r}, unlike a zip or a tar.gz. Download or "
+                "copy it again."
+            )
+        entries = _ENTRIES[beginning]
         file.seek(0)
         names: set[str] = set()
         try:
@@ -82,7 +89,8 @@ DAMAGE: tuple[type[Exception], ...] = (
 def _safe_name(name: str, path: Path) -> Path:
     """Return the relative path of an entry, or raise an error if it is not one below the folder of the archive."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
-    leaves = name.startswith(("/", "\\")) or ".." in parts or any(re.search(r"[:\0]", part) for part in parts)
+    # Windows ignores dots and spaces at the end, so they could lead out of the folder, too.
+    leaves = name.startswith(("/", "\\")) or any(re.search(r"[:\0]|[. ]$", part) for part in parts)
     if leaves or not parts or any(len(part.encode("utf-8", "replace")) > 255 for part in parts) or len(parts) > 20:
         raise UnsafeFileError(f"{path}: an entry would be written outside its folder: {name[:80]!r}. {REFUSED}")
     return Path(*parts)
@@ -157,13 +165,17 @@ def _tar_entries(file: IO[bytes], path: Path) -> Iterator[Entry]:
                 pass
 
 
+_ENTRIES = {b"PK": _zip_entries, b"\x1f\x8b": _tar_entries}
+
+
 def _model_folder(path: Path, folder: Path) -> Path:
-    """Return the folder with the model: the top, or the only folder in it, however deep."""
+    """Return the folder with the model: the top, or the only folder in it, however deep, with a README beside it."""
     while True:
-        inside = [entry for entry in sorted(folder.iterdir()) if entry.name != "__MACOSX"]
+        inside = [entry for entry in sorted(folder.iterdir()) if entry.name[0] != "." and entry.name != "__MACOSX"]
         files = [entry for entry in inside if entry.is_file()]
-        if len(inside) == 1 and not files:
-            folder = inside[0]
+        folders = [entry for entry in inside if entry.is_dir()]
+        if len(folders) == 1 and all(file.suffix.lower() in _TEXTS for file in files):
+            folder = folders[0]
             continue
         if files and all(is_archive(file) for file in files):
             raise FormatError(

@@ -30,6 +30,7 @@ MAX_REDIRECTS = 5
 TIMEOUT = 30  # seconds without an answer
 _BLOCK = 1 << 18
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+_PLAIN = "/%:@!$&'()*+,;=~"  # what a path may have beside letters and digits
 _CHECKSUM = re.compile(r"sha256=([0-9A-Fa-f]{64})")
 
 
@@ -52,7 +53,8 @@ class Address:
             raise InputError(f"{text}: the part after # must be sha256= and 64 hexadecimal digits, or be left out")
         checksum = match[1].lower() if match else None
         _check_scheme(text, parts.scheme, host, verified=checksum is not None)
-        return cls(urllib.parse.urlunsplit(parts._replace(fragment="")), checksum)
+        path = urllib.parse.quote(parts.path, safe=_PLAIN)  # as browsers do with letters of other scripts
+        return cls(urllib.parse.urlunsplit(parts._replace(path=path, fragment="")), checksum)
 
     @property
     def name(self) -> str:
