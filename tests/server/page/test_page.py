@@ -147,6 +147,16 @@ def test_points_are_one_in_the_token_layer_and_apart_above(go):
     assert float(same) > float(other) + 0.2
 
 
+def test_what_could_stand_in_its_place_tells_the_senses_of_phrases_apart(go):
+    phrases = ["the grassy *bank*", "a *bank* loan", "they robbed the *bank*"]
+    page = open_view(go, "context", "&".join(f"s={phrase.replace(' ', '+')}" for phrase in phrases) + "&c=011")
+    words = page.locator(".places-area li").all_inner_texts()
+    assert "stream" in words[0]
+    assert "mortgage" in words[1]
+    same, other = page.locator(".places-area .verdict b").all_inner_texts()
+    assert float(same) > float(other)
+
+
 def test_between_two_layers_a_point_is_between_its_places(go):
     page = open_view(go, "context")
     first = "n => n.parentNode.getAttribute('transform').match(/[-.0-9]+/g).map(Number)"
@@ -313,7 +323,7 @@ def test_pictures_and_tables_are_saved(go, tmp_path):
         assert saved[view, "PNG"].read_bytes().startswith(b"\x89PNG")
         assert len(list(csv.reader(io.StringIO(saved[view, "CSV"].read_text("utf-8-sig"))))) > 2
     rows = list(csv.DictReader(io.StringIO(saved["context", "CSV"].read_text("utf-8-sig"))))
-    assert len(rows) == 3 * 6
+    assert len(rows) == 3 * 6 + 6  # the layers, and what could stand in its place
     assert {row["cosine with 2"] for row in rows[:6]} == {"1"}  # the token layer
 
 

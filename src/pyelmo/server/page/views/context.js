@@ -246,13 +246,27 @@ export function mount(app) {
     places.replaceChildren(
       el("h2", {}, t("inItsPlace")),
       el("p", { class: "note" }, t("inItsPlaceNote")),
-      matrix(t("substituteMatrix"), cosines, senses, words),
-      el("p", { class: "verdict" }, ...means(cosines, senses)),
+      el(
+        "div",
+        { class: "beside" },
+        el(
+          "ul",
+          { class: "sentences" },
+          words.map((each, n) =>
+            el("li", {}, el("span", { class: `sense c${senses[n]}` }, String(n + 1)), el("span", {}, each.join(", "))),
+          ),
+        ),
+        el(
+          "div",
+          {},
+          matrix(t("substituteMatrix"), cosines, senses),
+          el("p", { class: "verdict" }, ...means(cosines, senses)),
+        ),
+      ),
     );
   }
 
-  // A table of cosines; with the words of each row before them, if there are any.
-  function matrix(caption, cosines, senses, words = null) {
+  function matrix(caption, cosines, senses) {
     const header = (n, scope) => el("th", { scope, class: `c${senses[n]}` }, String(n + 1));
     return el(
       "table",
@@ -265,16 +279,13 @@ export function mount(app) {
           "tr",
           {},
           el("td", { class: "corner" }),
-          words && el("td", { class: "corner" }),
           senses.map((_, n) => header(n, "col")),
         ),
       ),
       el(
         "tbody",
         {},
-        cosines.map((row, n) =>
-          el("tr", {}, header(n, "row"), words && el("td", { class: "words" }, words[n].join(", ")), row.map(cell)),
-        ),
+        cosines.map((row, n) => el("tr", {}, header(n, "row"), row.map(cell))),
       ),
     );
   }
