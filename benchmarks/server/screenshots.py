@@ -21,8 +21,8 @@ FLAGS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-ne
 COLOURS = 200
 # For each picture: link, language of the browser, size of the window, colour scheme, and what to do first.
 PICTURES = {
-    "context_en": ("#context", "en-GB", (1180, 1130), "light", ""),
-    "context_ko": ("#context", "ko-KR", (1180, 1180), "light", ""),
+    "context_en": ("#context", "en-GB", (1180, 1610), "light", ""),
+    "context_ko": ("#context", "ko-KR", (1180, 1660), "light", ""),
     "one_point": ("#context?layer=0", "en-GB", (1180, 880), "dark", ""),
     "mix": ("#mix?w=-6,-6,6", "en-GB", (1180, 830), "light", ""),
     "expects": ("#expects", "en-GB", (1180, 1150), "light", ""),

@@ -12,7 +12,6 @@ const COPIED = [
   "font-size",
   "font-weight",
   "text-anchor",
-  "paint-order",
 ];
 
 // The buttons under a figure. `picture` returns an SVG element, `table` a list of rows.

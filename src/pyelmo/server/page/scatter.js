@@ -143,17 +143,20 @@ export class Scatter {
       const [x, line] = [px + now[0], py + now[1]];
       return [
         svg("line", { class: "leader", x1: px, y1: py, x2: right ? x - 2 : x + (end - left), y2: line }),
-        svg(
-          "text",
-          {
-            class: "label",
-            x: right ? x + 2 : x + (end - left) - 2,
-            y: line + 4.5,
-            "text-anchor": right ? "start" : "end",
-          },
-          parts.map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part)),
+        // Each part of a text would cover the end of the part before it with its halo, so all halos lie below.
+        ["halo", "label"].map((name) =>
+          svg(
+            "text",
+            {
+              class: name,
+              x: right ? x + 2 : x + (end - left) - 2,
+              y: line + 4.5,
+              "text-anchor": right ? "start" : "end",
+            },
+            parts.map((part, place) => svg("tspan", place === 1 ? { class: "strong" } : {}, part)),
+          ),
         ),
-      ];
+      ].flat();
     });
   }
 }
