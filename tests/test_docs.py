@@ -167,6 +167,13 @@ def test_ci_tests_every_python_that_the_package_names():
     assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == versions
 
 
+def test_workflows_and_documents_name_targets_of_the_makefile():
+    targets = set(re.findall(r"^([\w./-]+):(?: |$)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for file in [*(ROOT / ".github").rglob("*.*"), *ROOT_PAGES]:
+        named = set(re.findall(r"(?:run: |`)make ([\w./-]+)", file.read_text("utf-8")))
+        assert named <= targets, file
+
+
 def test_the_architecture_names_only_files_that_exist():
     """In the layout, a line is `folder/` or names of files in the folder above it, then two spaces and a remark."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")

@@ -6,6 +6,7 @@ says why a test cannot run it.
 
 from __future__ import annotations
 
+import codeop
 import glob
 import itertools
 import math
@@ -218,6 +219,22 @@ def test_the_examples_of_a_page_run_one_after_the_other(page, files, capsys):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_is_python_commands_or_data(page):
     assert {block.language for block in blocks(page) if not block.why_not} <= {"", "python", *DATA}
+
+
+def paste_at_the_prompt(text: str) -> None:
+    """Raise SyntaxError where `python` would: there, a blank line ends what is indented, and only a blank line does."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        lines.append(line)
+        if codeop.compile_command("\n".join(lines)) is not None:
+            lines = []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if re.search("README|tutorials|explanations", page)])
+def test_the_python_of_a_lesson_can_be_pasted_at_the_prompt(page):
+    for block in blocks(page):
+        if block.language == "python":
+            paste_at_the_prompt(block.text)
 
 
 def test_blocks_that_do_not_run_are_few():

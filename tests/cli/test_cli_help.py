@@ -46,6 +46,11 @@ VERBS_WITH_EXAMPLE = [
 ]
 
 
+def test_the_list_of_commands_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "72")
+    assert max(map(len, build_parser().format_help().splitlines())) <= 72
+
+
 @pytest.mark.parametrize("verb", VERBS_WITH_EXAMPLE)
 def test_the_example_in_help_runs(verb, here, trained, capsys):
     shutil.copy(trained / "text.txt", "text.txt")

@@ -11,6 +11,7 @@ import errno
 import gc
 import importlib
 import os
+import shutil
 import signal
 import sys
 import textwrap
@@ -48,6 +49,7 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
         dest="verb", metavar="COMMAND", required=True, title="command", help="one of the commands listed below"
     )
     known = any(verb in names for _, names in GROUPS.values())
+    width = max(40, min(shutil.get_terminal_size().columns, 98) - 2)
     lines: list[str] = []
     for folder, (title, names) in GROUPS.items():
         lines += [f"{title}:"]
@@ -61,7 +63,7 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
             else:
                 module.add_arguments(command)
                 command.set_defaults(run=module.run)
-            lines += textwrap.wrap(module.HELP, 96, initial_indent=f"  {name:12}", subsequent_indent=" " * 14)
+            lines += textwrap.wrap(module.HELP, width, initial_indent=f"  {name:12}", subsequent_indent=" " * 14)
         lines += [""]
     example = "example: elmo embed sentences.txt -o vectors.hdf5 --model en"
     parser.epilog = "\n".join([*lines, "`elmo COMMAND --help` describes a command and its options.", example])
