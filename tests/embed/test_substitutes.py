@@ -116,6 +116,14 @@ def test_exactly_one_word_is_marked(model, sentence):
         model.substitutes(sentence)
 
 
+@pytest.mark.parametrize("place", [(["a", "bank"], 2), (["a", "bank"], -1), ("a bank", 1), ([], 0)])
+def test_a_place_is_a_word_of_a_list(model, place):
+    with pytest.raises(InputError, match="expected a list of words and the position of one of them"):
+        model.substitutes(place)
+    with pytest.raises(InputError, match="expected a list of words"):
+        next(model.substitute_vectors([place]))
+
+
 def test_a_number_below_one_and_a_model_without_a_softmax_are_refused(model):
     with pytest.raises(InputError, match="count is 0"):
         model.substitutes("the *bank*", count=0)

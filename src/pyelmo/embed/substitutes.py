@@ -28,6 +28,7 @@ from pyelmo.embed.scoring import (
     directions,
     gap_log_probabilities,
 )
+from pyelmo.errors import InputError
 
 Place = tuple[Sequence[str], int]  # the words of a sentence, and the position of one of them
 
@@ -74,6 +75,8 @@ def _score(
 
 
 def _gap(words: Sequence[str], position: int, connector: str | None) -> tuple[list[str], list[str]]:
+    if isinstance(words, str) or not 0 <= position < len(words):
+        raise InputError(f"{words!r:.60}, {position}: expected a list of words and the position of one of them")
     if connector is None:
         return [*words[:position]], [*words[position + 1 :]]
     return [*words[: position + 1], connector], [connector, *words[position:]]
