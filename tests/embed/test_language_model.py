@@ -106,6 +106,15 @@ def test_similarity_is_the_cosine_of_marked_words_or_of_sentence_means(model, la
     assert whole == pytest.approx(cosine(first.mean(0), second.mean(0)), abs=1e-6)
 
 
+def test_layers_may_be_numbers_of_numpy(model):
+    weights = np.array([0.2, 0.3, 0.5])
+    for layers, same in ((weights, weights.tolist()), (np.int64(1), 1)):
+        (array,), (wanted,) = model.embed(["a bank"], layers=layers), model.embed(["a bank"], layers=same)
+        assert np.array_equal(array, wanted)
+        pair = ("a *bank*", "the *bank*")
+        assert model.similarity(*pair, layers=layers) == model.similarity(*pair, layers=same)
+
+
 def test_a_sentence_without_words_is_similar_to_nothing(model):
     assert model.similarity("", "a bank") == 0
 

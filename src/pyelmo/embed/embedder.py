@@ -417,7 +417,8 @@ class Embedder(LanguageModel):
         options = VectorOptions(
             pick=pick, pooling=pooling, keep_boundaries=keep_boundaries, dtype=dtype, align=align, **convert
         )
-        token_bytes = self.config.dim * (self.config.layers if layers == "all" else 1) * np.dtype(dtype).itemsize
+        count = self.config.layers if isinstance(layers, str) and layers == "all" else 1
+        token_bytes = self.config.dim * count * np.dtype(dtype).itemsize
         run = functools.partial(
             stream_vectors, self.word_table(), batch_size=batch_size, window=WINDOW_BYTES // token_bytes
         )
@@ -537,7 +538,7 @@ class Embedder(LanguageModel):
             raise InputError(f"by={by!r} is unknown. Use one of {', '.join(get_args(Measure))}")
         if by == "substitutes" and layers is not None:
             raise InputError("substitutes are of no layer: leave out layers, or compare vectors")
-        if layers == "all":
+        if isinstance(layers, str) and layers == "all":
             raise InputError("layers 'all' cannot be compared; choose 'top', 'average', a layer or a mix")
         words, marked = zip(*map(self._read_marked, (first, second)), strict=True)
         counts = [len(positions) for positions in marked]

@@ -40,7 +40,7 @@ def layer_picker(choice: LayerChoice, config: ModelConfig) -> Callable[[Any], An
         if choice == "average":
             return lambda values: values.mean(0)
         raise InputError(f"layers {choice!r} is none of 'all', 'top', 'average', an index or the weights of a mix")
-    if isinstance(choice, int):
+    if isinstance(choice, int | np.integer):
         if not -count <= choice < count:
             raise InputError(f"layer {choice} does not exist: the model has layers 0 to {count - 1}")
         return lambda values: values[choice]
