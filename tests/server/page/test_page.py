@@ -28,7 +28,7 @@ VIEWS = {
     "context": (
         "One word, several sentences, several vectors",
         "단어는 하나, 문장이 다르면 벡터도 다르다",
-        "table.matrix td",
+        ".cosines-area td",
     ),
     "mix": ("A task mixes the layers", "과제는 층을 섞어서 쓴다", ".formula b"),
     "expects": ("What the model expects", "모델은 어떤 단어를 기대할까", ".surprise small"),
@@ -139,11 +139,11 @@ def test_points_are_one_in_the_token_layer_and_apart_above(go):
     expect(page.locator("svg .all-text")).to_have_text("×6")
     places = "nodes => nodes.map(n => n.parentNode.getAttribute('transform'))"
     assert len(set(page.locator("svg .number").evaluate_all(places))) == 1
-    assert {cell.inner_text() for cell in page.locator(".matrix td:not(.corner)").all()} == {"1.00"}
+    assert {cell.inner_text() for cell in page.locator(".cosines-area td:not(.corner)").all()} == {"1.00"}
     page.get_by_role("button", name="layer 2 (top)").click()
     expect(page.locator("svg .all-text")).to_have_count(0)
     assert len(set(page.locator("svg .number").evaluate_all(places))) == 6
-    same, other = page.locator(".verdict b").all_inner_texts()
+    same, other = page.locator("figcaption .verdict b").all_inner_texts()
     assert float(same) > float(other) + 0.2
 
 
@@ -194,6 +194,18 @@ def test_a_clicked_word_becomes_a_gap_with_guesses_of_each_direction(go):
 def test_a_misspelt_word_is_nearest_to_the_one_that_was_meant(go):
     page = open_view(go, "unknown", "s=The+*goverment*+raised+taxes.")
     assert {lists.locator(".what").first.inner_text() for lists in page.locator(".bars").all()} == {"government"}
+
+
+def test_examples_are_in_the_languages_of_the_texts(page, go):
+    def answer_setup(route):
+        setup = route.fetch().json()
+        index = {"name": "mine", "title": "mine", "language": "ko-morph", "occurrences": 1, "words": 1}
+        route.fulfill(json={**setup, "indexes": [index]})
+
+    page.route("**/explore/setup", answer_setup)
+    page = go("#neighbours?lang=en&model=ko")
+    expect(page.locator("main .example").first).to_be_visible()
+    assert {chip.get_attribute("lang") for chip in page.locator("main .example").all()} == {"ko"}
 
 
 def test_the_page_is_busy_until_everything_is_drawn(go):
@@ -453,7 +465,7 @@ def test_a_server_with_a_key_is_asked_with_the_key(page, server):
     expect(page.locator("#banner")).to_contain_text("This key is wrong")
     page.locator("#key").fill("secret")
     page.keyboard.press("Enter")
-    expect(page.locator("table.matrix")).to_be_visible()
+    expect(page.locator(".cosines-area table")).to_be_visible()
     page.evaluate("sessionStorage.clear()")
 
 

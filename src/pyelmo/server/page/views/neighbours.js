@@ -52,15 +52,7 @@ export function mount(app) {
     }),
   );
   const query = el("section", { class: "panel", hidden: true }, box, picker, problem);
-  const examples = exampleRow(
-    NEIGHBOURS,
-    app,
-    (sentence, model) => {
-      state.set({ s: sentence, model, index: null });
-      app.refresh();
-    },
-    unmarked,
-  );
+  const examples = el("div", {});
   const root = el(
     "div",
     {},
@@ -180,8 +172,21 @@ export function mount(app) {
     load();
   }
 
+  // The examples in the languages of the texts that can be searched.
+  function showExamples() {
+    const languages = Object.entries(NEIGHBOURS).filter(([code]) =>
+      indexes().some(({ language }) => language.startsWith(code)),
+    );
+    const pick = (sentence, model) => {
+      state.set({ s: sentence, model, index: null });
+      app.refresh();
+    };
+    examples.replaceChildren(exampleRow(Object.fromEntries(languages), app, pick, unmarked));
+  }
+
   async function load() {
     query.hidden = examples.hidden = !chosen();
+    showExamples();
     if (!chosen()) return;
     const index = chosen().name;
     problem.textContent = tooMuch([state.get("s")], app.setup);
