@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import copy
 
 import numpy as np
@@ -124,6 +125,8 @@ def test_odd_input_is_no_accident(tiny):
         ({"layers": "bottom"}, "'bottom' is none of"),
         ({"layers": 3}, "the model has layers 0 to 2"),
         ({"layers": [1.0, 2.0]}, "has 2 weights, but a mix of this model has 3 or 5"),
+        ({"layers": [0.0, 1e176, 0.0]}, r"expected weights between -1e\+12 and 1e\+12"),
+        ({"layers": [0.0, math.nan, 0.0]}, r"expected weights between -1e\+12 and 1e\+12"),
         ({"layers": ScalarMix(2)}, "for 2 layers, but the model has 3"),
         ({"layers": ScalarMix(3, layer_norm="batch")}, "depend on the other sentences of the batch"),
         ({"pooling": "sum"}, "'sum' is none of mean"),

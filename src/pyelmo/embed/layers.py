@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyelmo.model.scalar_mix import ScalarMix
 
 LayerChoice: TypeAlias = "str | int | Sequence[float] | ScalarMix"
+LARGEST_WEIGHT = 1e12  # of a mix: the squares of its vectors are finite in float32
 WORDS = "words"  # one vector per word, instead of one per sentence
 SENTENCE = "sentence"  # one vector per sentence by the sentence form of the model
 POOLINGS = ("mean", "max", "first", "last", WORDS, SENTENCE)
@@ -82,9 +83,12 @@ def _weigh(weights: Sequence[float], values: Any) -> Any:
 
 def mix_weights(choice: Sequence[float]) -> list[float]:
     try:
-        return [float(weight) for weight in choice]
-    except (TypeError, ValueError) as error:
+        weights = [float(weight) for weight in choice]
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"layers {choice!r}: expected the weights of a mix as numbers") from error
+    if not all(abs(weight) <= LARGEST_WEIGHT for weight in weights):  # nor NaN
+        raise InputError(f"layers {choice!r}: expected weights between -{LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}")
+    return weights
 
 
 def check_pooling(pooling: str | None, *, keep_boundaries: bool = False) -> None:
