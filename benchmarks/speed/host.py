@@ -25,7 +25,8 @@ from pyelmo.text.lexicon import EncodedWords
 class NoEngine:
     """Implements `Engine` with the sizes of a GPU's batches, and results of one number."""
 
-    size, batch_sentences, batch_tokens, max_pending, table_words, copy_sentences = 1, 4096, 131072, 3, 1 << 19, False
+    size, batch_sentences, batch_tokens, window_tokens = 1, 8192, 262144, 262144
+    max_pending, table_words, copy_sentences = 4, 1 << 19, False
 
     def new_table(self, rows: int) -> np.ndarray:
         return np.zeros((rows, 1), np.float32)

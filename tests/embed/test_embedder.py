@@ -150,7 +150,7 @@ def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
     embedder, taken = make_embedder(), []
     embedder.threads = 1  # more of them work on the next window, too
     embedder.word_table().add(["a"])
-    embedder.word_table().engine.batch_tokens = 6  # a window is at least two batches
+    embedder.word_table().engine.window_tokens = 96
 
     def endless():
         while True:
@@ -158,7 +158,7 @@ def test_a_stream_asks_for_no_more_than_it_needs(monkeypatch):
             yield ["a"]
 
     next(embedder.stream(endless()))
-    assert len(taken) == 4  # of three tokens each, with boundary tokens
+    assert len(taken) == 4  # of three tokens each, with boundary tokens: an eighth of a window
 
 
 def test_a_batch_splits_strings_as_embed_does(tiny):

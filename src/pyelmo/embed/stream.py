@@ -24,6 +24,9 @@ from pyelmo.embed.engines.word_table import WordTable
 from pyelmo.embed.layers import pool, pool_words
 from pyelmo.errors import InputError
 
+# The first window is smaller by this factor, so that an engine that runs beside the host has work soon.
+FIRST_WINDOW = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class VectorOptions:
@@ -69,7 +72,9 @@ def stream_vectors(
     submitted: deque[_SubmittedBatch] = deque()
     windows: deque[_Window] = deque()
     done = 0  # sentences of earlier windows
-    for tokens, lengths in split_windows(sentences, max(window, 2 * engine.batch_tokens), table.boundaries):
+    size = max(window, engine.window_tokens)
+    first = max(window, size // FIRST_WINDOW)
+    for tokens, lengths in split_windows(sentences, size, table.boundaries, first=first):
         windows.append(_Window([None] * len(lengths), len(lengths)))
         # All words of a window are looked up in the order of the text: after sorting by length, words that follow each
         # other would be far apart in memory.
@@ -115,13 +120,15 @@ def stream_words(
 
 
 def split_windows(
-    sentences: Iterable[Sequence[str]], size: int, boundaries: tuple[str, ...] = ()
+    sentences: Iterable[Sequence[str]], size: int, boundaries: tuple[str, ...] = (), *, first: int | None = None
 ) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
     """Yield the tokens of groups of sentences, and the length of each sentence.
 
-    A group has about `size` tokens, counted with boundary tokens. If these are given, each sentence stands between
-    them, and they count in its length.
+    A group has about `size` tokens, counted with boundary tokens. The first one has `first`, and the next ones twice as
+    many as the one before, up to `size`. If boundary tokens are given, each sentence stands between them, and they
+    count in its length.
     """
+    least = size if first is None else first
     begin, end = boundaries[:1], boundaries[1:]
     tokens: list[str] = []
     lengths: list[int] = []
@@ -131,9 +138,9 @@ def split_windows(
         tokens += sentence
         tokens += end
         lengths.append(len(tokens) - before)
-        if len(tokens) + (2 - len(boundaries)) * len(lengths) >= size:
+        if len(tokens) + (2 - len(boundaries)) * len(lengths) >= least:
             yield tokens, np.array(lengths)
-            tokens, lengths = [], []
+            tokens, lengths, least = [], [], min(size, 2 * least)
     if lengths:
         yield tokens, np.array(lengths)
 

@@ -35,6 +35,7 @@ class Engine(Protocol):
     max_pending: int  # how many batches to submit before waiting for the first one
     batch_tokens: int  # the largest number of tokens in a batch, padding included
     batch_sentences: int  # the largest number of sentences in a batch
+    window_tokens: int  # the least number of tokens to sort by the length of their sentences, before batches are cut
     table_words: int  # how many word vectors to keep
     # Whether to copy the vectors of each sentence out of the batch. Without a copy, one sentence that the caller keeps
     # holds the whole batch in memory.

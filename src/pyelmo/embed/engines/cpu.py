@@ -47,6 +47,7 @@ class CpuEngine:
 
     batch_tokens = 4096
     batch_sentences = 256
+    window_tokens = 2 * batch_tokens
     copy_sentences = True
 
     def __init__(

@@ -3,20 +3,16 @@
 U words, P size of one direction, B sentences, T tokens of the longest sentence, N tokens of all sentences with boundary
 tokens, M directions, L layers, D vector.
 
-On a GPU `submit` never waits: the indices of a batch are copied through pinned memory while earlier batches run, and
-threads copy the vectors back. Allocating pinned memory is slow (1.2 GB/s on the host of an H200). So each thread has
-one small pinned buffer, and copies from there to ordinary memory that belongs to the caller.
+On a GPU `submit` never waits: the indices of a batch are copied through page-locked memory while earlier batches run,
+and a `Downloader` copies the vectors back.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +23,7 @@ from torch.nn.functional import embedding
 
 from pyelmo.arrays import Float32Array, Float64Array, Int32Array, Int64Array
 from pyelmo.embed.engines.base import PendingBatch, PickLayers
+from pyelmo.embed.engines.download import Downloader
 from pyelmo.embed.engines.word_table import table_words
 from pyelmo.errors import InputError
 from pyelmo.model.bilm import ROWS, Batch, BiLM, pad_rows
@@ -38,11 +35,13 @@ RESULTS = {"float32": torch.float32, "float16": torch.float16}
 
 # On a GPU a time step computes a multiple of this many rows, because its matrix products use tiles of that size.
 STEP_ROWS = 128
-# Threads that copy results to the host (one writes 3.5 GB/s to newly allocated memory), and bytes per copy.
-DOWNLOAD_THREADS = min(8, os.cpu_count() or 1)
-DOWNLOAD_BYTES = 32 * 2**20
 # Words whose vectors stay on a GPU: 0.5 GB for the paper's model in bfloat16.
 GPU_WORDS = 1 << 19
+# A batch takes at most this share of a GPU's memory, and at most so many bytes: with more, a step computes so many rows
+# that its launches take no time beside them. Measured bytes of a token of a batch, for each number of its vector.
+GPU_SHARE, GPU_BATCH_BYTES = 0.2, 8 * 2**30
+TOKEN_BYTES = {"float32": 48, "bfloat16": 32}
+SENTENCE_TOKENS = 32  # a batch on a GPU has one sentence for so many tokens at most
 VERSION_SAMPLES = 16  # numbers of each parameter that show whether it was trained
 
 
@@ -57,12 +56,23 @@ class TorchEngine:
         self.size = bilm.config.lstm.dim
         self._dtype = PRECISIONS[precision]
         self._on_gpu = self.device.type == "cuda"
-        # On a GPU each time step of a batch costs the host some 100 us, however many sentences the batch has.
-        self.batch_sentences, self.batch_tokens = (4096, 131072) if self._on_gpu else (256, 4096)
-        self.max_pending = 3 if self._on_gpu else 1
+        self.batch_sentences, self.batch_tokens = self._gpu_batch() if self._on_gpu else (256, 4096)
+        # On a GPU not two batches as on a CPU, because the results of a window are kept until all of them are there.
+        self.window_tokens = self.batch_tokens if self._on_gpu else 2 * self.batch_tokens
+        self.max_pending = 6 if self._on_gpu else 1
         self.table_words = GPU_WORDS if self._on_gpu else table_words(self.size)
         self.copy_sentences = not self._on_gpu  # the host copies more slowly than a GPU computes
-        self._downloader = _Downloader(self.device) if self._on_gpu else None
+        self._downloader = Downloader(self.device) if self._on_gpu else None
+
+    def _gpu_batch(self) -> tuple[int, int]:
+        """Return the most sentences and tokens of a batch.
+
+        Each time step of a batch costs the host some 100 us, however many sentences the batch has.
+        """
+        memory = torch.cuda.get_device_properties(self.device).total_memory
+        token_bytes = TOKEN_BYTES[self.precision] * self.size * self.bilm.config.directions
+        tokens = int(min(GPU_SHARE * memory, GPU_BATCH_BYTES)) // token_bytes
+        return max(1, tokens // SENTENCE_TOKENS), tokens
 
     def new_table(self, rows: int) -> Tensor:
         # A table in bfloat16 loses nothing, because the encoder's output already has that type.
@@ -84,17 +94,18 @@ class TorchEngine:
         self, table: Tensor, rows: Int32Array, lengths: npt.NDArray[np.int64], pick: PickLayers, dtype: str
     ) -> PendingBatch:
         """Start to compute a batch, see `Engine`. The resulting array belongs to the caller."""
-        padded = _pad(lengths, self.bilm.config.directions)
+        shape, live = _shape(lengths), _live(lengths)
         with torch.inference_mode():
-            words, *positions = self._upload(np.stack([rows, *padded.positions]))  # (N,) each
-            index = words.new_zeros(len(positions), padded.sentences * padded.longest)
+            numbers = self._upload(np.concatenate([rows, lengths.astype(np.int32)]))
+            words, sizes = numbers.split([len(rows), len(lengths)])
+            positions = _positions(sizes.long(), len(rows), shape[1], self.bilm.config.directions)  # (N,) each
+            index = words.new_zeros(len(positions), shape[0] * shape[1])
             for direction, own in zip(index, positions, strict=True):
                 direction[own] = words
             mask = torch.zeros_like(index[0], dtype=torch.bool).index_fill_(0, positions[0], True)
-            shape = padded.sentences, padded.longest
             with self._autocast():
                 inputs = embedding(index.view(len(positions), *shape), table)  # (M, B, T, P)
-                outputs, _ = self.bilm.lstm(inputs, None, mask.view(shape), padded.live)
+                outputs, _ = self.bilm.lstm(inputs, None, mask.view(shape), live)
             layers = inputs.new_empty(1 + len(outputs), len(words), len(positions), self.size, dtype=torch.float32)
             layers[0] = embedding(words, table).unsqueeze(1)  # (N, 1, P): the same for both directions
             for layer, output in zip(layers[1:], outputs, strict=True):
@@ -215,69 +226,24 @@ def product_speed(device: str, precision: str) -> float:
     return 2 * size**3 / best
 
 
-@dataclass(frozen=True)
-class _PaddedBatch:
-    """How the tokens of sentences are laid out in the padded rectangle (B, T) that the LSTM reads."""
-
-    sentences: int  # B, with empty sentences up to a multiple of ROWS
-    longest: int  # T
-    positions: list[npt.NDArray[np.int64]]  # (N,) where each token is in the flat rectangle, for each direction
-    live: list[int]  # (T,) how many sentences each time step computes
+def _shape(lengths: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Return the padded rectangle (B, T) that the LSTM reads, with empty sentences up to a multiple of ROWS."""
+    return len(lengths) - len(lengths) % -ROWS, int(lengths.max(initial=0))
 
 
-def _pad(lengths: npt.NDArray[np.int64], directions: int) -> _PaddedBatch:
-    sentences, longest = len(lengths) - len(lengths) % -ROWS, int(lengths.max(initial=0))
-    starts = longest * np.arange(len(lengths))
-    forward = np.arange(lengths.sum()) + np.repeat(starts + lengths - lengths.cumsum(), lengths)
-    # A sentence at positions b to e - 1 is read backwards from e - 1 on: position p becomes b + e - 1 - p.
-    backward = np.repeat(2 * starts + lengths - 1, lengths) - forward
+def _live(lengths: npt.NDArray[np.int64]) -> list[int]:
+    """Return how many sentences each of the T time steps computes; `lengths` fall."""
+    sentences, longest = _shape(lengths)
     live = np.searchsorted(-lengths, -np.arange(longest))  # how many sentences are longer than t
-    live = np.minimum(live - live % -STEP_ROWS, sentences)
-    return _PaddedBatch(sentences, longest, [forward, backward][:directions], live.tolist())
+    steps: list[int] = np.minimum(live - live % -STEP_ROWS, sentences).tolist()
+    return steps
 
 
-class _Downloader:
-    """Copies tensors of a GPU to arrays, on threads beside the computation."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._thread = threading.local()  # the stream, the event and the pinned buffer of each thread
-        self._pool = ThreadPoolExecutor(DOWNLOAD_THREADS, "pyelmo-download", self._prepare_thread)
-
-    def _prepare_thread(self) -> None:
-        self._thread.stream = torch.cuda.Stream(self._device)
-        self._thread.copied = torch.cuda.Event(blocking=True)
-        self._thread.pinned = torch.empty(DOWNLOAD_BYTES, dtype=torch.uint8, pin_memory=True)
-
-    def start(self, values: Tensor) -> PendingBatch:
-        array = np.empty(values.shape, dtype=str(values.dtype).removeprefix("torch."))
-        sources, targets = (
-            tensor.flatten().view(torch.uint8).split(DOWNLOAD_BYTES) for tensor in (values, torch.from_numpy(array))
-        )
-        computed = torch.cuda.Event(blocking=True)  # blocking: a waiting thread sleeps and leaves its core to others
-        computed.record(torch.cuda.current_stream(self._device))
-        copies = [
-            self._pool.submit(self._copy, computed, source, target)
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        return _PendingDownload(array, copies)
-
-    def _copy(self, computed: torch.cuda.Event, source: Tensor, target: Tensor) -> None:
-        computed.synchronize()
-        pinned = self._thread.pinned[: len(source)]
-        with torch.inference_mode(), torch.cuda.stream(self._thread.stream):
-            pinned.copy_(source, non_blocking=True)
-            self._thread.copied.record()
-        self._thread.copied.synchronize()
-        target.numpy()[:] = pinned.numpy()
-
-
-@dataclass(frozen=True)
-class _PendingDownload:
-    array: np.ndarray
-    copies: list[Future[None]]
-
-    def result(self) -> np.ndarray:
-        for copy in self.copies:
-            copy.result()
-        return self.array
+def _positions(lengths: Tensor, tokens: int, longest: int, directions: int) -> list[Tensor]:
+    """Return where each token is in the flat rectangle (B, T), for each direction (N,)."""
+    starts = longest * torch.arange(len(lengths), device=lengths.device)
+    both = torch.stack([starts + lengths - lengths.cumsum(0), 2 * starts + lengths - 1])
+    both = both.repeat_interleave(lengths, 1, output_size=tokens)
+    forward = both[0] + torch.arange(tokens, device=lengths.device)
+    # A sentence at positions b to e - 1 is read backwards from e - 1 on: position p becomes b + e - 1 - p.
+    return [forward, both[1] - forward][:directions]

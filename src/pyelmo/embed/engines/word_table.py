@@ -26,6 +26,7 @@ from pyelmo.text.vocabulary import WordNumbers
 # strings take memory, too.
 TABLE_BYTES = 64 * 2**20
 TABLE_WORDS = 1 << 17
+LOOKUP_WORDS = 1 << 13
 
 
 def table_words(size: int) -> int:
@@ -99,7 +100,12 @@ class WordTable:
 
     def _rows(self, words: Sequence[str]) -> Int32Array:
         """Return the row of each word; new words get the next rows."""
-        return np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int32, count=len(words))
+        rows, numbers = np.empty(len(words), np.int32), map(self._numbers.__getitem__, words)
+        # Some at a time, because no other thread can take its turn inside `fromiter`: downloads would wait.
+        for start in range(0, len(rows), LOOKUP_WORDS):
+            part = rows[start : start + LOOKUP_WORDS]
+            part[:] = np.fromiter(numbers, np.int32, len(part))
+        return rows
 
     def _encode_after(self, known: int) -> None:
         """Encode all words after the first `known`."""

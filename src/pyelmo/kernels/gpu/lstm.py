@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pyelmo.kernels.choice import compute_type
+from pyelmo.kernels.gpu.launch import StepKernel
 from pyelmo.kernels.gpu.lstm_kernels import cell_backward, cell_forward, output_backward, output_forward
 
 ROWS = 16  # rows of the batch in one program of the backward kernel, which sums their bias gradient
@@ -151,26 +152,30 @@ def _forward(
     states[:, 0] = cell
     mask_bytes = joint if mask is None else mask.contiguous().view(torch.uint8)  # without a mask it is never read
     block, size_block = _block(cells, 1024), _block(size, 512)
-    output_step = output_forward[batch, -(-size // size_block), directions]
     clips = projection_clip is not None and projection is not None
-    masked = mask is not None
-    columns = weight.transpose(1, 2)
+    run_cells = StepKernel(
+        cell_forward, (gates, bias, states, unprojected, mask_bytes), (time, batch, cells, cell_clip or 0.0),
+        CLIP=cell_clip is not None, MASK=mask is not None, KEEP=keep, BLOCK=block,
+    )  # fmt: skip
+    run_outputs = StepKernel(
+        output_forward, (raw, joint, outputs, mask_bytes), (time, batch, size, size_in + size, projection_clip or 0.0),
+        CLIP=clips, MASK=mask is not None, KEEP=keep, BLOCK=size_block,
+    )  # fmt: skip
+    columns, projecting = weight.transpose(1, 2), None if projection is None else projection.transpose(1, 2)
     # Views of all steps at once: one by one, they would cost the host as much time as the launches.
-    joints, all_gates, all_unprojected, raws = (tensor.unbind(1) for tensor in (joint, gates, unprojected, raw))
-    for step in range(time):
-        slot = step if keep else 0
+    all_slots = [tensor.unbind(1) for tensor in (gates, unprojected, raw)]
+    views: list[Tensor] = []
+    for step, joint_step in enumerate(joint.unbind(1)[:-1]):
         rows = batch if counts is None else min(batch, counts[step])
-        torch.bmm(joints[step][:, :rows], columns, out=all_gates[slot][:, :rows])
-        cell_forward[rows, -(-cells // block), directions](
-            gates, bias, states, unprojected, mask_bytes, step, time, batch, cells, cell_clip or 0.0,
-            CLIP=cell_clip is not None, MASK=masked, KEEP=keep, BLOCK=block,
-        )  # fmt: skip
-        if projection is not None:
-            torch.bmm(all_unprojected[slot][:, :rows], projection.transpose(1, 2), out=raws[slot][:, :rows])
-        output_step(  # for all rows: those after their end copy their state
-            raw, joint, outputs, mask_bytes, step, time, batch, size, size_in + size, projection_clip or 0.0,
-            CLIP=clips, MASK=masked, KEEP=keep, BLOCK=size_block,
-        )  # fmt: skip
+        if keep or not views or views[0].shape[1] != rows:
+            views = [each[step if keep else 0][:, :rows] for each in all_slots]
+        step_gates, step_unprojected, step_raw = views
+        torch.bmm(joint_step[:, :rows], columns, out=step_gates)
+        run_cells((rows, -(-cells // block), directions), step)
+        if projecting is not None:
+            torch.bmm(step_unprojected, projecting, out=step_raw)
+        # For all rows: those after their end copy their state.
+        run_outputs((batch, -(-size // size_block), directions), step)
     return _Tape(joint, gates, states, unprojected, raw, outputs)
 
 
