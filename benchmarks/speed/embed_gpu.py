@@ -5,8 +5,9 @@
 From lists of words to float16 arrays (L, T, D), one a sentence, in input order, which stay valid for as long as they
 are kept; the table of word vectors is empty at the start. Kernels were compiled before, on other words. A row in
 bfloat16 is the median of three passes in one process, all of which it lists: in the first one, the system still gives
-the process its memory. Only real words count, the sentence marks do not. A row's arithmetic is that of its LSTMs; the limits are what the library's products
-reach at 8192^3 and at one step of 2,048 rows. Weights are random: the time does not depend on them.
+the process its memory. Only real words count, the sentence marks do not. A row's arithmetic is that of its LSTMs; the
+limits are what the library's products reach at 8192^3 and at one step of 2,048 rows. Weights are random: the time does
+not depend on them.
 """
 
 from __future__ import annotations

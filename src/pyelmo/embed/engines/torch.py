@@ -37,11 +37,10 @@ RESULTS = {"float32": torch.float32, "float16": torch.float16}
 STEP_ROWS = 128
 # Words whose vectors stay on a GPU: 0.5 GB for the paper's model in bfloat16.
 GPU_WORDS = 1 << 19
-# A batch takes at most this share of a GPU's memory, and at most so many bytes: with more, a step computes so many rows
-# that its launches take no time beside them. Measured bytes of a token of a batch, for each number of its vector.
-GPU_SHARE, GPU_BATCH_BYTES = 0.2, 8 * 2**30
-TOKEN_BYTES = {"float32": 48, "bfloat16": 32}
-SENTENCE_TOKENS = 32  # a batch on a GPU has one sentence for so many tokens at most
+# The limits of a batch on a GPU: a share of the GPU's memory, bytes, tokens, and a sentence for so many tokens. Larger
+# batches would gain nothing: a step of theirs computes long enough to hide the launches of the next one.
+GPU_SHARE, GPU_BATCH_BYTES, GPU_BATCH_TOKENS, SENTENCE_TOKENS = 0.2, 8 * 2**30, 1 << 19, 32
+TOKEN_BYTES = {"float32": 48, "bfloat16": 32}  # measured, of a token of a batch for each number of its vector
 VERSION_SAMPLES = 16  # numbers of each parameter that show whether it was trained
 
 
@@ -71,7 +70,7 @@ class TorchEngine:
         """
         memory = torch.cuda.get_device_properties(self.device).total_memory
         token_bytes = TOKEN_BYTES[self.precision] * self.size * self.bilm.config.directions
-        tokens = int(min(GPU_SHARE * memory, GPU_BATCH_BYTES)) // token_bytes
+        tokens = min(int(min(GPU_SHARE * memory, GPU_BATCH_BYTES)) // token_bytes, GPU_BATCH_TOKENS)
         return max(1, tokens // SENTENCE_TOKENS), tokens
 
     def new_table(self, rows: int) -> Tensor:
