@@ -189,7 +189,18 @@ def check_make(command: list[str]) -> None:
     assert f"\n{command[1]}:" in (ROOT / "Makefile").read_text("utf-8")
 
 
-RUN = {"elmo": run_elmo, "pip": check_pip, "make": check_make}
+def check_environment(command: list[str]) -> None:
+    """The tests have their own environment; here, making and activating must name the same folder."""
+    assert command in (["python3", "-m", "venv", ".venv"], ["source", ".venv/bin/activate"])
+
+
+RUN = {
+    "elmo": run_elmo,
+    "pip": check_pip,
+    "make": check_make,
+    "python3": check_environment,
+    "source": check_environment,
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
