@@ -102,6 +102,12 @@ def test_the_site_builds_without_a_warning_and_without_a_broken_link(site):
 
 
 @pytest.mark.slow
+def test_no_gap_of_the_site_is_read_as_emphasis(site):
+    """Outside of code, Markdown takes the `___` of a gap for the marks of bold italics."""
+    assert not [page for page in site if re.search(r"<strong><em>|<em><strong>", page.read_text("utf-8"))]
+
+
+@pytest.mark.slow
 def test_the_site_loads_nothing_from_elsewhere(site):
     loaded = {address for addresses in site.values() for address in addresses.loaded}
     assert not [address for address in loaded if urlsplit(address).netloc]

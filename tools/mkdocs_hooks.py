@@ -27,6 +27,7 @@ import notebooks  # noqa: E402
 
 MODULES = ("pyelmo", "pyelmo.encoders", "pyelmo.neighbours", "pyelmo.tasks", "pyelmo.compat.allennlp")
 DOWNLOAD = {"en": "Download this page as a notebook", "ko": "이 페이지를 노트북으로 내려받기"}
+NOT_TRANSLATED = "*이 글은 아직 영어로만 있다.*"
 
 
 def on_pre_build(config: MkDocsConfig) -> None:
@@ -51,10 +52,11 @@ def generated() -> Iterator[tuple[str, str]]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link the overview of the API with its pages, and each tutorial with its notebook."""
+    """Link the overview of the API with its pages, and each tutorial with its notebook; mark what is not translated."""
     path = page.file.src_uri
     if page.file.locale != page.file.locale_alternate_of:  # an English page among the Korean ones
         page.meta["search"] = {"exclude": True}  # it is found once
+        markdown = re.sub(r"^(# .+\n)", rf"\1\n{NOT_TRANSLATED}\n", markdown, count=1, flags=re.MULTILINE)
     if path in ("index.md", "index.ko.md"):
         page.meta["hide"] = ["navigation"]
     if path == "reference/api.md":
@@ -70,6 +72,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html_text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn formulas into MathML, which browsers show without a script."""
     return re.sub(r'<(span|div) class="arithmatex">(.*?)</\1>', formula, html_text, flags=re.DOTALL)
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """Leave 404.html to the English site: the Korean one, which is built later, would replace it."""
+    return "" if template_name == "404.html" and config.theme["language"] == "ko" else output_content
 
 
 def formula(match: re.Match[str]) -> str:
