@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import pyelmo
+from pyelmo.errors import ScriptWarning
 from pyelmo.formats import bundled
 from pyelmo.formats.bundled import BUNDLED
 from pyelmo.probes import phrases
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20
+RARE = ["The", "city", "of", "ܕܢܝܢܘܐ", "—", "Bāburnāma", "(", "بابر", ")", "."]
 SENTENCES = {
     "en": [
         "The fisherman sat on the bank of the river until the sun went down.",
@@ -91,9 +93,18 @@ def test_a_model_gives_layers_and_int8_agrees(model):
     assert embedder.language == LANGUAGES[name]
     layers = embedder.embed(SENTENCES[name])
     assert layers[0].shape == (3, len(embedder.tokenise(SENTENCES[name][0])), 1024)
-    exact, small = (np.concatenate(a, 1) for a in (layers, pyelmo.load(name, precision="int8").embed(SENTENCES[name])))
+    int8 = pyelmo.load(name, precision="int8")
+    exact, small = (np.concatenate(arrays, 1) for arrays in (layers, int8.embed(SENTENCES[name])))
     products = (exact * small).sum(-1) / np.linalg.norm(exact, axis=-1) / np.linalg.norm(small, axis=-1)  # (L, T)
     assert products.mean(1).min() >= 0.9995
+    assert products.min() >= 0.995
+
+
+def test_int8_agrees_on_words_that_were_hardly_seen(model):
+    name, embedder = model
+    with pytest.warns(ScriptWarning):
+        exact, small = (each.embed([RARE])[0] for each in (embedder, pyelmo.load(name, precision="int8")))
+    products = (exact * small).sum(-1) / np.linalg.norm(exact, axis=-1) / np.linalg.norm(small, axis=-1)  # (L, T)
     assert products.min() >= 0.995
 
 

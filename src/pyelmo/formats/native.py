@@ -49,6 +49,9 @@ MODEL_TYPE = "elmo"  # what AutoModel of transformers looks at
 PREFIX = "bilm."  # of the weights in a folder of transformers
 
 StoredPrecision = Literal["float32", "int8", "int4"]
+# A matrix of a highway layer with at most so many weights stays float32 in int8 models: this costs nearly no time, and the
+# vectors of rare words suffer most from its rounding (the lowest cosine of `en` rises from 0.990 to 0.999).
+SMALL_HIGHWAY = 1 << 20
 
 
 def read(folder: Path, vocab: Vocabulary | None = None, *, with_form: bool = True) -> Pretrained:
@@ -167,11 +170,12 @@ def _row_axes(name: str) -> int:
 
 
 def quantised(name: str, weight: StoredWeight) -> Float32Array | Quantised:
-    """Return a weight as an int8 file stores it: matrices quantised, biases and the symbol embedding unchanged."""
+    """Return a weight as an int8 file stores it: matrices quantised, biases and small parts of the encoder unchanged."""
     if isinstance(weight, Quantised):
         return weight
     array = floats(weight)
-    if array.ndim < 2 or name == "chars.embedding.weight":
+    small_highway = name.startswith("chars.highways.") and array.size <= SMALL_HIGHWAY
+    if array.ndim < 2 or name == "chars.embedding.weight" or small_highway:
         return array
     return quantise(array, axes=_row_axes(name))
 
