@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import notebooks  # noqa: E402
 
 MODULES = ("pyelmo", "pyelmo.encoders", "pyelmo.neighbours", "pyelmo.tasks", "pyelmo.compat.allennlp")
+LONGEST = "pyelmo.Embedder"  # has a page of its own
 DOWNLOAD = {"en": "Download this page as a notebook", "ko": "이 페이지를 노트북으로 내려받기"}
 NOT_TRANSLATED = "*이 글은 아직 영어로만 있다.*"
 
@@ -44,7 +45,10 @@ def generated() -> Iterator[tuple[str, str]]:
     yield "contributing.md", from_the_root("CONTRIBUTING.md")
     yield "reference/commands.md", "\n".join(command_reference())
     for module in MODULES:
-        yield f"reference/{module}.md", api_page(module)
+        names = [f"{module}.{name}" for name in public_names(module)]
+        names = [name for name in names if name not in (*MODULES, LONGEST)]
+        yield f"reference/{module}.md", api_page(module, names)
+    yield f"reference/{LONGEST}.md", api_page(LONGEST, [LONGEST])
     for name in ("en", "ko"):
         yield f"reference/model-{name}.md", model_card(name)
     for page in (ROOT / "docs" / "tutorials").glob("[1-9]*.md"):
@@ -111,9 +115,8 @@ def help_of(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
                 yield from help_of(command, min(level + 1, 3))
 
 
-def api_page(module: str) -> str:
-    described = [name for name in public_names(module) if f"{module}.{name}" not in MODULES]
-    return "\n\n".join([f"# {module}", *(f"::: {module}.{name}" for name in sorted(described, key=str.lower))])
+def api_page(title: str, names: list[str]) -> str:
+    return "\n\n".join([f"# {title}", *(f"::: {name}" for name in sorted(names, key=str.lower))])
 
 
 def public_names(module: str) -> list[str]:
