@@ -354,9 +354,9 @@ def test_a_text_that_is_indexed_while_another_view_is_shown_is_there_afterwards(
 
 FILES = {
     "cp949.txt": ("배를 타고 섬에 갔다.\n".encode("cp949"), "cp949.txt의 인코딩이 UTF-8이 아닙니다"),
-    "empty.txt": (b"", "empty.txt에 글이 없습니다"),
-    "words.txt": (b"a bank .\n" * 25_001, "words.txt의 글이 너무 깁니다. 여기에서는 50,000단어까지"),
-    "bytes.txt": (b"bank " * 2**20, "bytes.txt의 글이 너무 깁니다"),
+    "empty.txt": (b"", "empty.txt에 텍스트가 없습니다"),
+    "words.txt": (b"a bank .\n" * 25_001, "words.txt의 텍스트가 너무 깁니다. 여기에서는 50,000단어까지"),
+    "bytes.txt": (b"bank " * 2**20, "bytes.txt의 텍스트가 너무 깁니다"),
 }
 
 

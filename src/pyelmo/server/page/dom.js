@@ -1,5 +1,7 @@
 // Elements from data. Text is always a text node, so no input can become markup.
 
+import { t } from "./text.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function build(node, attributes, children) {
@@ -29,8 +31,10 @@ export function debounce(action, wait = 350) {
   };
 }
 
-export const percent = (share) =>
-  share >= 0.1 ? `${Math.round(100 * share)} %` : share >= 0.001 ? `${(100 * share).toFixed(1)} %` : "< 0.1 %";
+export function percent(share) {
+  if (share < 0.001) return `< ${t("percent", { n: "0.1" })}`;
+  return t("percent", { n: (100 * share).toFixed(share >= 0.1 ? 0 : 1) });
+}
 
 // The colour under a mix of two colours of the palette, and the colour of text that can be read on it.
 export function heat(share) {

@@ -236,7 +236,7 @@ export function mount(app) {
     const senses = data.occurrences.map(({ sentence }) => sense(sentence));
     side.setAttribute("aria-label", t("matrix", { layer: name }));
     side.replaceChildren(matrix(t("matrix", { layer: name }), cosines, senses));
-    note.textContent = t("contextNote", { shown: `${Math.round(100 * shown)} %` });
+    note.textContent = t("contextNote", { shown: t("percent", { n: Math.round(100 * shown) }) });
     verdict.replaceChildren(...means(cosines, senses));
     if (!playing) announce(verdict.textContent);
   }

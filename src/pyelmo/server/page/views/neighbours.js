@@ -268,7 +268,7 @@ export function mount(app) {
       el(
         "p",
         { class: "note" },
-        t("mapNote", { shown: `${Math.round(100 * map.shown)} %` }),
+        t("mapNote", { shown: t("percent", { n: Math.round(100 * map.shown) }) }),
         map.total > map.points.length ? ` ${t("thinned", { shown: map.points.length, total: map.total })}` : "",
       ),
     );
