@@ -30,6 +30,8 @@ def test_convert_and_inspect(here, capsys):
         assert facts["parameters"]["total"] == sum(p.numel() for p in pyelmo.load("MODEL").bilm.parameters())
     assert main(["inspect", "native"]) == 0
     assert "cells: 64" in capsys.readouterr().out
+    assert main(["inspect", "en"]) == 0
+    assert "weights: int4" in capsys.readouterr().out
 
 
 def test_convert_keeps_the_first_words_in_int8_too(trained, tmp_path, capsys, monkeypatch):

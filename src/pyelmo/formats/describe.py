@@ -21,7 +21,7 @@ def describe(model: Pretrained) -> dict[str, Any]:
         "format": model.format,
         "language": model.language,
         "parameters": {"total": sum(counts.values()), **counts},
-        "weights": "int8" if isinstance(model.model, Weights) and model.model.quantised else "float32",
+        "weights": model.model.precision if isinstance(model.model, Weights) else "float32",
         "layers": config.layers,
         "dim": config.dim,
         "bidirectional": config.bidirectional,

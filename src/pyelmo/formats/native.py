@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pyelmo.files import atomic_path, check_output, check_replaceable
 from pyelmo.formats.pretrained import (
     MODEL_FILES,
     Pretrained,
+    StoredPrecision,
     StoredWeight,
     Weights,
     check_shapes,
@@ -48,7 +49,6 @@ SCALE = ".scale"
 MODEL_TYPE = "elmo"  # what AutoModel of transformers looks at
 PREFIX = "bilm."  # of the weights in a folder of transformers
 
-StoredPrecision = Literal["float32", "int8", "int4"]
 # A matrix of a highway layer with at most so many weights stays float32 in int8 models. This costs nearly no time, and
 # its rounding hurts the vectors of rare words most (the lowest cosine of `en` rises from 0.990 to 0.997).
 SMALL_HIGHWAY = 1 << 20
@@ -67,7 +67,7 @@ def read(folder: Path, vocab: Vocabulary | None = None, *, with_form: bool = Tru
     check_shapes(config, stored.shapes, weights)
     vocab = find_vocabulary(folder, vocab, config, _special_tokens(folder, header.get("marks")))
     lexicon = Lexicon(_alphabet(folder, config), vocab, reads_words=config.words is not None)
-    model = Weights(config, stored, weights, quantised=stored.quantised)
+    model = Weights(config, stored, weights, precision=stored.precision)
     return Pretrained(model, lexicon, "pyelmo", str(folder), language, read_form(folder, config) if with_form else None)
 
 
@@ -111,8 +111,10 @@ class _WeightFile(Mapping[str, StoredWeight]):
                 raise FormatError(f"{path}: {name!r} has no int8 or int4 weight to scale")
 
     @property
-    def quantised(self) -> bool:
-        return any(name.startswith("lstm.") and entry.dtype == "int8" for name, entry in self.tensors.items())
+    def precision(self) -> StoredPrecision:
+        """That of the LSTMs; small matrices have more bits."""
+        dtypes = {entry.dtype for name, entry in self.tensors.items() if name.startswith("lstm.")}
+        return "int4" if "uint8" in dtypes else "int8" if "int8" in dtypes else "float32"
 
     def _is_quantised(self, name: str) -> bool:
         return name in self.tensors and self.tensors[name].dtype in ("int8", "uint8")

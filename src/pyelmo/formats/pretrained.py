@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyelmo.model.bilm import BiLM
 
 StoredWeight = Float32Array | Quantised | Packed
+StoredPrecision = Literal["float32", "int8", "int4"]
 # What a folder of a model may contain, in pyelmo's format or in AllenNLP's: either replaces the other.
 MODEL_FILES = (
     "config.json", "model.safetensors", "vocab.txt", "characters.json", SENTENCE, "options.json", "weights.hdf5",
@@ -41,13 +42,18 @@ class Weights(Mapping[str, StoredWeight]):
     """The weights of a model by name: names and shapes are checked, values on access."""
 
     def __init__(
-        self, config: ModelConfig, stored: Mapping[str, StoredWeight], where: str | Path, *, quantised: bool = False
+        self,
+        config: ModelConfig,
+        stored: Mapping[str, StoredWeight],
+        where: str | Path,
+        *,
+        precision: StoredPrecision = "float32",
     ) -> None:
         """`stored` may read its values on access. If it can be changed, as a dict, `take` removes weights from it.
 
-        `quantised` says whether the LSTMs have int8 weights.
+        `precision` is that of the LSTMs' weights in the file.
         """
-        self.config, self.stored, self.where, self.quantised = config, stored, where, quantised
+        self.config, self.stored, self.where, self.precision = config, stored, where, precision
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all values: another process may not have the file, or another file of its name."""

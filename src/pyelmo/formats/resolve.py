@@ -13,7 +13,7 @@ from typing import Literal
 
 from pyelmo.errors import FormatError, InputError, NotFoundError
 from pyelmo.formats import allennlp, bilm_tf, bundled, hub, many_langs, native, tf_hub
-from pyelmo.formats.pretrained import Pretrained, StoredWeight
+from pyelmo.formats.pretrained import Pretrained, StoredPrecision, StoredWeight
 from pyelmo.formats.sources import is_archive, is_url
 from pyelmo.text.vocabulary import Vocabulary
 
@@ -59,7 +59,7 @@ def write(
     path: str | Path,
     *,
     format: WritableFormat = "pyelmo",
-    precision: native.StoredPrecision = "float32",
+    precision: StoredPrecision = "float32",
     rounded: Mapping[str, StoredWeight] | None = None,
     force: bool = False,
 ) -> None:
@@ -81,7 +81,7 @@ def write(
         raise InputError(f"format {format!r} cannot be written; choose pyelmo or allennlp")
 
 
-def check_precision(path: Path, format: str, precision: native.StoredPrecision) -> None:
+def check_precision(path: Path, format: str, precision: StoredPrecision) -> None:
     """Raise an error if `write` cannot write this precision in this format."""
     if precision not in ("float32", "int8", "int4"):
         raise InputError(f"precision {precision!r} cannot be written; choose float32, int8 or int4")
