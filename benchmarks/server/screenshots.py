@@ -1,4 +1,6 @@
-"""Screenshots of the explorer for the documentation, of a server that this script starts. Needs chromium and Pillow.
+"""Screenshots of the explorer for the documentation, of a server that this script starts.
+
+Needs chromium, a font with Korean letters, and Pillow.
 
 python benchmarks/server/screenshots.py docs/pictures
 """
@@ -22,7 +24,7 @@ COLOURS = 200
 # For each picture: link, language of the browser, size of the window, colour scheme, and what to do first.
 PICTURES = {
     "context_en": ("#context", "en-GB", (1180, 1610), "light", ""),
-    "context_ko": ("#context", "ko-KR", (1180, 1660), "light", ""),
+    "context_ko": ("#context", "ko-KR", (1180, 1720), "light", ""),
     "one_point": ("#context?layer=0", "en-GB", (1180, 880), "dark", ""),
     "mix": ("#mix?w=-6,-6,6", "en-GB", (1180, 830), "light", ""),
     "expects": ("#expects", "en-GB", (1180, 1150), "light", ""),
