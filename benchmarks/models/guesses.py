@@ -128,7 +128,7 @@ def candidates(model: pyelmo.Embedder) -> tuple[Tensor, Tensor]:
 def choose(model: pyelmo.Embedder, gaps: list[Gap]) -> dict[str, dict[str, float]]:
     """Return the shares for each exponent."""
     _, left_out = candidates(model)
-    prior = log_prior(len(left_out))
+    prior = torch.from_numpy(log_prior(len(left_out)))
     by_exponent: dict[float, list[Tensor]] = {exponent: [] for exponent in EXPONENTS}
     for _, targets, forward, backward in parts(model, gaps):
         for exponent in EXPONENTS:
@@ -139,7 +139,7 @@ def choose(model: pyelmo.Embedder, gaps: list[Gap]) -> dict[str, dict[str, float
 def compare(model: pyelmo.Embedder, gaps: list[Gap]) -> dict[str, Any]:
     """Return the shares of all ways to guess, and how often an unknown word beats the removed one."""
     special, left_out = candidates(model)
-    prior = PRIOR_POWER * log_prior(len(left_out))
+    prior = PRIOR_POWER * torch.from_numpy(log_prior(len(left_out)))
     by_way: dict[str, list[Tensor]] = {way: [] for way in WAYS}
     beaten: list[Tensor] = []
     vocab = model.lexicon.vocab
@@ -167,8 +167,9 @@ def check(model: pyelmo.Embedder, gaps: list[Gap]) -> None:
     _, left_out = candidates(model)
     vocab = model.lexicon.vocab
     assert vocab is not None
+    prior = PRIOR_POWER * torch.from_numpy(log_prior(len(vocab)))
     for _, _, forward, backward in parts(model, gaps):
-        scores = (forward + backward - PRIOR_POWER * log_prior(len(vocab))).masked_fill(left_out, -math.inf)
+        scores = (forward + backward - prior).masked_fill(left_out, -math.inf)
         words = [vocab.words[best] for best in scores.argmax(1).tolist()]
         assert words == [model.predict(gap.sentence, count=1, direction="both")[0].word for gap in gaps]
 
