@@ -6,20 +6,23 @@ speed.svg             words per CPU second beside AllenNLP and MiniLM (embed_cpu
 layers.svg            what each layer of en and ko knows (knows_en.json, knows_ko.json)
 layers_of_tasks.svg   the layer weights that task networks learnt at their input (task_table1.json, task_ablations.json)
 learning_perplexity.svg, learning_senses.svg    while en and ko were trained (train_en_2048.json, train_ko_2048.json)
+en_word_senses.svg and all other en_*.svg and ko_*.svg    each probe of `elmo probe` (probe_en.json, probe_ko.json)
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pyelmo.files import atomic_path
+from pyelmo.files import write_text
 from pyelmo.plots import NAMESPACE, STYLE, Bar, Curve, Line, Shares, bars, curves, line_chart, share_grid
+from pyelmo.probes import report
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -58,8 +61,21 @@ def layers() -> str:
         Line("ko: parts of speech (Kaist, accuracy)", korean["pos"]["result"]["accuracy"]),
         Line("ko: words with two senses (%)", korean["senses"]["result"]["layers"]),
     ]
-    chart = line_chart(lines, {}, "")
+    return standalone(line_chart(lines, {}, ""))
+
+
+def standalone(chart: str) -> str:
+    """Return a drawing of a page as a file of its own."""
     return chart.replace("<svg ", f"<svg {NAMESPACE} ", 1).replace(">", f">{STYLE}", 1)
+
+
+def probes(language: str) -> dict[str, str]:
+    """Return the name and the chart of each probe."""
+    charts = {}
+    for table in report.tables(read(f"probe_{language}")["figures"]):
+        name = re.sub(r"\W+", "_", f"{language} {table.title}".lower())
+        charts[name] = standalone(line_chart(table.lines, table.levels, table.section.unit))
+    return charts
 
 
 def layers_of_tasks() -> str:
@@ -116,9 +132,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="folder for the drawings")
     args = parser.parse_args()
-    for draw in (speed, layers, layers_of_tasks, learning_perplexity, learning_senses):
-        with atomic_path(args.output / f"{draw.__name__}.svg") as part:
-            part.write_text(draw() + "\n", "utf-8")
+    drawings = {
+        draw.__name__: draw() for draw in (speed, layers, layers_of_tasks, learning_perplexity, learning_senses)
+    }
+    for name, drawing in {**drawings, **probes("en"), **probes("ko")}.items():
+        write_text(args.output / f"{name}.svg", drawing + "\n")
 
 
 if __name__ == "__main__":
