@@ -19,6 +19,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 import numpy as np
 import pytest
+import torch
+
+# Without a GPU, Triton's interpreter runs the GPU kernels on the CPU, slowly, with small shapes. Set before the modules
+# of pyelmo.kernels.gpu are imported.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
 from hypothesis import settings
 from support import GOLDEN, make_embedder
 from task_support import NAMES, sentences

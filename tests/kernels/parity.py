@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-import pytest
 import torch
 from torch import Tensor
 
 # Relative error, |fast - reference| / |reference|, of an output or a gradient.
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 
-# Triton's interpreter runs the kernels on the CPU, slowly: TRITON_INTERPRET=1 pytest tests/kernels
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # conftest.py sets it without a GPU
 
 # The reference computes in float32, not in TF32, which torch's convolutions use by default.
 torch.backends.cudnn.allow_tf32 = False
-
-needs_kernels = pytest.mark.skipif(DEVICE == "cpu" and not INTERPRETED, reason="needs a GPU, or TRITON_INTERPRET=1")
 
 
 def gradients(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> list[Tensor]:

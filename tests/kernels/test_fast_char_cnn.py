@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kernels, relative_error
+from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, relative_error
 from torch import Tensor, nn
 
 pytest.importorskip("triton")
 from pyelmo.kernels.gpu.char_cnn import fast_conv_max
 from pyelmo.model.char_cnn import conv_max
 
-pytestmark = [pytest.mark.gpu, needs_kernels]
+pytestmark = pytest.mark.gpu
 
 FILTERS = [(1, 4), (2, 8), (3, 8), (7, 16)] if INTERPRETED else [(1, 32), (2, 32), (3, 64), (6, 200), (7, 300)]
 WORDS = 21 if INTERPRETED else 1003

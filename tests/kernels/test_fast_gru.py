@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kernels
+from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients
 from torch import Tensor
 
 from pyelmo.kernels.choice import plain_only
@@ -13,7 +13,7 @@ from pyelmo.model.recurrent import BiGru, gru_recurrence
 pytest.importorskip("triton")
 from pyelmo.kernels.gpu.gru import TILES, fast_gru_recurrence
 
-pytestmark = [pytest.mark.gpu, needs_kernels]
+pytestmark = pytest.mark.gpu
 
 # Rows and columns that fill no tile, and more columns than one; the last is the size of the QA network.
 SHAPES = [(1, 1, 3), (4, 5, 20), (3, 17, 70)] if INTERPRETED else [(1, 1, 3), (4, 17, 70), (20, 5, 150), (150, 45, 90)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kernels
+from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients
 from torch import Tensor
 
 from pyelmo.kernels import choice
@@ -13,7 +13,7 @@ from pyelmo.model.highway_lstm import HighwayLayer, highway_recurrence
 pytest.importorskip("triton")
 from pyelmo.kernels.gpu.highway_lstm import TILES, fast_highway_recurrence
 
-pytestmark = [pytest.mark.gpu, needs_kernels]
+pytestmark = pytest.mark.gpu
 
 # Rows and columns that fill no tile; the last is the paper's size.
 SHAPES = [(1, 1, 3), (4, 5, 20), (3, 17, 70)] if INTERPRETED else [(1, 1, 3), (4, 17, 70), (40, 80, 300)]

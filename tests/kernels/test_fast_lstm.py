@@ -6,7 +6,7 @@ import functools
 
 import pytest
 import torch
-from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, needs_kernels, relative_error
+from parity import DEVICE, INTERPRETED, TOLERANCE, check, gradients, relative_error
 from torch import Tensor
 
 from pyelmo.model.lstm import projected_lstm
@@ -14,7 +14,7 @@ from pyelmo.model.lstm import projected_lstm
 pytest.importorskip("triton")
 from pyelmo.kernels.gpu.lstm import fast_projected_lstm
 
-pytestmark = [pytest.mark.gpu, needs_kernels]
+pytestmark = pytest.mark.gpu
 
 SMALL = {"directions": 2, "batch": 9, "time": 5, "inputs": 12, "cells": 40, "size": 16}
 SHAPE = SMALL if INTERPRETED else SMALL | {"batch": 70, "time": 20, "inputs": 128, "cells": 1032, "size": 128}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from parity import DEVICE, INTERPRETED, TOLERANCE, check, needs_kernels
+from parity import DEVICE, INTERPRETED, TOLERANCE, check
 from torch import Tensor
 
 from pyelmo.kernels.gpu.softmax import (
@@ -135,7 +135,6 @@ def test_with_every_word_a_negative_it_nears_the_full_softmax():
 
 
 @pytest.mark.gpu
-@needs_kernels
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("gathered", [False, True])
 def test_losses_and_gradients_agree(dtype, gathered):
