@@ -8,7 +8,7 @@
 # make notebooks   the tutorials as notebooks, executed, with the time of each
 # make sanitize    the tests of the C functions under AddressSanitizer and UndefinedBehaviorSanitizer (needs gcc)
 # make aarch64     the tests of the C functions on emulated ARM processors (needs gcc-aarch64-linux-gnu and qemu-user)
-# make cross       whether the C functions compile for Windows, macOS and Linux on ARM (installs ziglang, 410 MB)
+# make cross       whether the C functions compile for Windows, macOS and Linux on ARM
 # Only Python (3.11 or newer), pip and make are needed; everything goes into .venv.
 
 PYTHON ?= python3
@@ -53,7 +53,6 @@ aarch64: .venv/installed
 	$(BIN)/python -m pytest -m emulated tests/kernels
 
 cross: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
 	$(BIN)/python -m pytest tests/kernels/test_cross_compile.py
 
 # Without torch, which neither the demo nor the documentation needs.

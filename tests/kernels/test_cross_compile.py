@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import ziglang
 
 SOURCE = Path(__file__).parents[2] / "src" / "pyelmo" / "kernels" / "cpu" / "cpu.c"
-ZIG = importlib.util.find_spec("ziglang")
-pytestmark = pytest.mark.skipif(ZIG is None, reason="not installed: ziglang (make cross installs it)")
 
 # How an object file of each system and processor begins.
 OBJECTS = {
@@ -42,7 +40,7 @@ def test_the_source_compiles_with_clang(tmp_path, target):
 @pytest.mark.parametrize(("processor", "start"), [("x86_64", "6486"), ("aarch64", "64aa")])
 def test_the_source_compiles_with_clang_s_front_end_for_msvc(tmp_path, processor, start):
     """As clang-cl compiles it in setup.py, but with the headers of MinGW, which ask for a version of GCC."""
-    library = Path(str(ZIG.submodule_search_locations[0])) / "lib"
+    library = Path(ziglang.__file__).parent / "lib"
     headers = ["-imsvc", library / "include", "-imsvc", library / "libc" / "include" / "any-windows-any"]
     compiled = tmp_path / "cpu.obj"
     zig(
