@@ -27,7 +27,22 @@ USES = {
         "except pyelmo.errors.NotFoundError: pass  # the library is there, the model is not"
     ),
     "parquet": "run('embed', 'text.txt', '-o', 'out.parquet')",
-    "ray": "run('embed', 'text.txt', '-o', 'out', '--runner', 'ray')",
+    "ray": (  # the same bytes as without it, and an error of a worker (not of this process) by its own name
+        "from pathlib import Path\n"
+        "from pyelmo.embed.bulk import run as bulk\n"
+        "def embed(text, folder, **more):\n"
+        "    pyelmo.embed_corpus([text], folder, model='en', format='npz', part_sentences=4, **more)\n"
+        "embed('text.txt', 'ray', workers=2, runner='ray')\n"
+        "embed('text.txt', 'here')\n"
+        "parts = [path.name for path in Path('here').glob('part-*')]\n"
+        "assert len(parts) == 3\n"
+        "assert all(Path('ray', part).read_bytes() == Path('here', part).read_bytes() for part in parts)\n"
+        "bulk.COUNTED_CHARACTERS = 1\n"
+        "Path('bad.txt').write_bytes(b'good\\n' * 8 + b'caf\\xe9\\n')\n"
+        "try: embed('bad.txt', 'bad', workers=2, runner='ray')\n"
+        "except pyelmo.errors.FormatError as error: assert 'bad.txt, line 9: not UTF-8' in str(error)\n"
+        "else: raise AssertionError('no error')"
+    ),
     "ko": "assert pyelmo.load('ko').embed(['배가 아프다.'])[0].shape == (3, 5, 1024)",
     "tensorboard": (
         "run('prepare', 'text.txt', '-o', 'corpus', '--vocab-size', '10', '--valid', 'text.txt')\n"

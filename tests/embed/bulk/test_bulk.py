@@ -80,20 +80,6 @@ def test_two_workers_write_the_same_bytes_as_one(tmp_path, text, model):
         assert (tmp_path / "out2" / name).read_bytes() == (tmp_path / "out1" / name).read_bytes()
 
 
-def test_ray_writes_the_same_bytes_as_one_process(tmp_path, text, model, monkeypatch):
-    pytest.importorskip("ray")
-    embed_corpus([text], tmp_path / "here", model=model, part_sentences=20)
-    (tmp_path / "ray").mkdir()
-    embed_corpus([text], tmp_path / "ray", model=model, part_sentences=20, workers=2, runner="ray")
-    assert names(tmp_path / "ray") == names(tmp_path / "here")
-    for name in names(tmp_path / "here")[1:]:
-        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
-    text.write_bytes(text.read_bytes().replace(b"Sentence 78", b"Sentence \xff"))
-    monkeypatch.setattr("pyelmo.embed.bulk.run.COUNTED_CHARACTERS", 1)  # so that a worker meets it, not the parent
-    with pytest.raises(FormatError, match="in.txt, line 79: not UTF-8"):
-        embed_corpus([text], tmp_path / "bad", model=model, part_sentences=20, workers=2, runner="ray")
-
-
 def test_ray_without_the_extra_names_it(tmp_path, text, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pyelmo\[ray\]"):
