@@ -16,6 +16,7 @@ from pyelmo.errors import InputError, OutputError
 from pyelmo.files import check_output, entries, remove_leftovers
 from pyelmo.formats.pretrained import Pretrained
 from pyelmo.model.bilm import BiLM
+from pyelmo.model.softmax import Softmax
 from pyelmo.training.loop import run, valid_documents, words_of
 from pyelmo.training.processes import Processes
 from pyelmo.training.recipe import TrainingConfig
@@ -40,15 +41,21 @@ def finetune(
     output: str | Path,
     config: TrainingConfig,
     *,
+    add_words: bool = False,
     processes: Processes | None = None,
     say: Say | None = None,
     force: bool = False,
 ) -> FinetuneResult:
-    """Train a model further on a prepared corpus; if it has no softmax, train one first with the rest frozen."""
+    """Train a model further on a prepared corpus; if it has no softmax, train one first with the rest frozen.
+
+    With `add_words` the model also learns to predict the words of the corpus's vocabulary that it could not predict.
+    """
     processes = processes or Processes()
     corpus, output = Corpus.open(corpus_folder), Path(output)
     # The common direction of its sentence form is no longer that of the trained weights.
     model = replace(model, language=model.language or corpus.manifest.settings.language, sentence=None)
+    if add_words and model.bilm.softmax is not None and model.lexicon.vocab is not None:
+        model = with_words(model, corpus)
     settings = {"model": to_dict(model.bilm.config), "source": model.source, "training": to_dict(config)}
     if processes.first:
         check_output(output, force=True)
@@ -90,3 +97,33 @@ def with_softmax(model: Pretrained, corpus: Corpus) -> Pretrained:
     new = BiLM(replace(old.config, softmax=len(vocab), softmax_shares_words=False, softmax_cutoffs=()))
     new.load_state_dict(old.state_dict(), strict=False)
     return replace(model, model=new, lexicon=replace(model.lexicon, vocab=vocab))
+
+
+def with_words(model: Pretrained, corpus: Corpus) -> Pretrained:
+    """Return the model with a softmax that also has the words of the corpus's vocabulary which it lacks.
+
+    Each new word starts with a part of the probability of <UNK>: its share of the model's out-of-vocabulary words in
+    the corpus. So no other word's probability changes.
+    """
+    softmax, vocab = model.bilm.softmax, model.lexicon.vocab
+    assert vocab is not None
+    if model.bilm.words is not None or not isinstance(softmax, Softmax):
+        reason = "reads words" if model.bilm.words is not None else "has an adaptive softmax"
+        raise InputError(f"{model.source}: {reason}, so no words can be added to its softmax. Fine-tune it without.")
+    counts = dict(zip(corpus.types[3:], corpus.counts[3:].tolist(), strict=True))  # without the special tokens
+    lacking = {word: count for word, count in counts.items() if word not in vocab}
+    new = [word for word in corpus.vocabulary.words[3:] if word in lacking]
+    # At least one word is left to <UNK>: other text has out-of-vocabulary words even if this one has none.
+    left = max(1, sum(lacking.values()) - sum(lacking[word] for word in new))
+    shares = torch.tensor([left, *(max(1, lacking[word]) for word in new)], dtype=torch.float64)
+    shares = (shares / shares.sum()).log().to(softmax.bias)
+    larger = BiLM(replace(model.bilm.config, softmax=len(vocab) + len(new)))
+    assert isinstance(larger.softmax, Softmax)
+    weights, unknown = model.bilm.state_dict(), vocab.ids[vocab.unknown]
+    row, bias = weights["softmax.weight"][unknown], weights["softmax.bias"][unknown]
+    weights["softmax.weight"] = torch.cat([weights["softmax.weight"], row.expand(len(new), -1)])
+    weights["softmax.bias"] = torch.cat([weights["softmax.bias"], bias + shares[1:]])
+    weights["softmax.bias"][unknown] = bias + shares[0]
+    larger.load_state_dict(weights)
+    words = replace(vocab, words=(*vocab.words, *new))
+    return replace(model, model=larger, lexicon=replace(model.lexicon, vocab=words))

@@ -23,6 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model_files(parser)
     options.add_language(parser)
     add_preparing(parser)
+    parser.add_argument(
+        "--add-words", action="store_true",
+        help="predict the words of CORPUS's vocabulary, too (default: only those that MODEL predicts)",
+    )  # fmt: skip
     options.add_recipe(parser, "finetune", default="finetune")
     options.add_device(parser)
     options.add_threads(parser)
@@ -45,7 +49,8 @@ def run(args: argparse.Namespace) -> None:
             language = args.language or model.language or "general"
             tuned = finetune(
                 model, prepared_corpus(args, group, language=language), args.output,
-                recipe.training, processes=group, say=say_nothing if args.quiet else say, force=args.force,
+                recipe.training, add_words=args.add_words, processes=group, say=say_nothing if args.quiet else say,
+                force=args.force,
             )  # fmt: skip
     finally:
         processes.leave()
