@@ -87,7 +87,7 @@ export const EXPECTS = {
 
 export const UNKNOWN = {
   en: ["The *goverment* raised taxes.", "She is a brilliant *programer*.", "We will *definately* come back."],
-  ko: ["그는 *컴퓨타*를 고쳤다.", "방을 *깨끗히* 청소했다.", "그는 *대학꾜* 교수이다."],
+  ko: ["새 *컴퓨타*로 프로그램을 만들었다.", "방을 *깨끗히* 청소했다.", "그는 *대학꾜* 교수이다."],
 };
 
 export const NEIGHBOURS = {
