@@ -109,13 +109,13 @@ def with_words(model: Pretrained, corpus: Corpus) -> Pretrained:
     assert vocab is not None
     if model.bilm.words is not None or not isinstance(softmax, Softmax):
         reason = "reads words" if model.bilm.words is not None else "has an adaptive softmax"
-        raise InputError(f"{model.source}: {reason}, so no words can be added to its softmax. Fine-tune it without.")
+        raise InputError(f"{model.source}: {reason}, so no words can be added to its softmax. Leave out --add-words.")
     counts = dict(zip(corpus.types[3:], corpus.counts[3:].tolist(), strict=True))  # without the special tokens
     lacking = {word: count for word, count in counts.items() if word not in vocab}
     new = [word for word in corpus.vocabulary.words[3:] if word in lacking]
     # At least one word is left to <UNK>: other text has out-of-vocabulary words even if this one has none.
     left = max(1, sum(lacking.values()) - sum(lacking[word] for word in new))
-    shares = torch.tensor([left, *(max(1, lacking[word]) for word in new)], dtype=torch.float64)
+    shares = torch.tensor([left, *(lacking[word] for word in new)], dtype=torch.float64)
     shares = (shares / shares.sum()).log().to(softmax.bias)
     larger = BiLM(replace(model.bilm.config, softmax=len(vocab) + len(new)))
     assert isinstance(larger.softmax, Softmax)
