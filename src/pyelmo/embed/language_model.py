@@ -87,7 +87,7 @@ class LanguageModel(ABC):
             >>> model.predict("He scored a ___ in the second half .", count=3)[0].word
             'goal'
             >>> [guess.word for guess in model.predict("The fish was jumping out of the ___", count=2)]
-            ['water', 'lake']
+            ['water', 'boat']
         """
         if count < 1:
             raise InputError(f"count is {count}; it must be at least 1")
@@ -117,7 +117,7 @@ class LanguageModel(ABC):
             >>> import pyelmo
             >>> model = pyelmo.load("en")
             >>> [guess.word for guess in model.substitutes("She is a *doctor*.", count=3)]
-            ['nurse', 'physician', 'surgeon']
+            ['nurse', 'surgeon', 'physician']
             >>> "stream" in [guess.word for guess in model.substitutes("the grassy *bank*")]
             True
         """
