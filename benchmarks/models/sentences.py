@@ -1,7 +1,7 @@
 """Similarity of sentences: the cosine of sentence vectors against the judgement of people, Spearman x 100.
 
     python benchmarks/models/sentences.py MODEL --data DIR --choose CORPUS [-o FILE]             # dev sets only
-    python benchmarks/models/sentences.py MODEL --data DIR --split test [--glove FILE] [-o FILE]
+    python benchmarks/models/sentences.py MODEL --data DIR --split test [--glove FILE] [--transformer FOLDER] [-o FILE]
 
 DIR contains the data sets, at any depth, of which those in the model's language are used: sts-dev.csv and sts-test.csv
 (STS Benchmark), SICK_trial.txt and SICK_test_annotated.txt, sts-dev.tsv and sts-test.tsv (KorSTS), and
@@ -9,8 +9,8 @@ klue-sts-v1.1_dev.json (its test set is not published).
 
 --choose compares smoothings and numbers of common directions of a sentence form made from a prepared corpus. Else the
 rows are the default of `Embedder.encode` and the means of the layers; with --glove also the mean of these vectors, with
-the model's weights of words, and with as many of their own directions damped. A sentence without a known word has
-cosine 0 with every other.
+the model's weights of words, and with as many of their own directions damped; with --transformer also a model of
+sentence-transformers. A sentence without a known word has cosine 0 with every other.
 
 Each run adds its rows, with command, machine and commit, to FILE. A table in Markdown goes to stdout.
 """
@@ -108,7 +108,9 @@ def choose(model: pyelmo.Embedder, sets: dict[str, Pairs], corpora: list[str]) -
     return rows
 
 
-def compare(model: pyelmo.Embedder, sets: dict[str, Pairs], glove: str | None) -> dict[str, dict[str, float]]:
+def compare(
+    model: pyelmo.Embedder, sets: dict[str, Pairs], glove: str | None, transformer: str | None = None
+) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
     for name, (scores, texts) in sets.items():
         layers = np.stack(model.embed(texts, pooling="mean"))  # (sentences, L, D)
@@ -135,6 +137,13 @@ def compare(model: pyelmo.Embedder, sets: dict[str, Pairs], glove: str | None) -
                 name: correlation([static_vectors(static, model.tokenise(text), form) for text in texts], scores)
                 for name, (scores, texts) in sets.items()
             }
+    if transformer is not None:
+        from sentence_transformers import SentenceTransformer
+
+        other = SentenceTransformer(transformer, device="cpu")
+        rows[Path(transformer).name] = {
+            name: correlation(other.encode(texts), scores) for name, (scores, texts) in sets.items()
+        }
     return rows
 
 
@@ -145,6 +154,7 @@ def main() -> None:
     parser.add_argument("--split", choices=("dev", "test"), default="dev")
     parser.add_argument("--choose", nargs="+", metavar="CORPUS", help="compare sentence forms from prepared corpora")
     parser.add_argument("--glove", help="file of static vectors")
+    parser.add_argument("--transformer", metavar="FOLDER", help="folder of a model of sentence-transformers")
     parser.add_argument("--name", help="name of the rows in FILE (default: the model's)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE")
     args = parser.parse_args()
@@ -152,7 +162,7 @@ def main() -> None:
         parser.error("--choose is for dev sets: a choice made on a test set would flatter it")
     model = pyelmo.load(args.model, threads=1)
     sets = read_sets(args.data, model.language.split("-")[0], args.split)
-    rows = choose(model, sets, args.choose) if args.choose else compare(model, sets, args.glove)
+    rows = choose(model, sets, args.choose) if args.choose else compare(model, sets, args.glove, args.transformer)
     name = f"{args.name or Path(args.model).name}, {'choice' if args.choose else args.split}"
     command = plain_command("python benchmarks/models/sentences.py", sys.argv[1:])
     result = {"pairs": {key: len(scores) for key, (scores, _) in sets.items()}, "spearman": rows}

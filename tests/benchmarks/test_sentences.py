@@ -10,7 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from support import make_embedder
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import pyelmo
 from pyelmo.embed.sentence import make_form
@@ -45,7 +48,7 @@ def test_the_correlation_is_that_of_ranks():
     assert sentences.correlation(vectors, [0.0, 3.0, 5.0]) == -100
 
 
-def test_the_rows_of_a_model_and_of_static_vectors(tmp_path):
+def test_the_rows_of_a_model_of_static_vectors_and_of_a_transformer(tmp_path):
     plain = make_embedder()
     form = make_form(plain.word_table(), Counter(["a", "a", "man"]), smoothing=0.001, directions=1)
     model = pyelmo.Embedder(replace(plain.pretrained, sentence=form), language="en")
@@ -53,7 +56,12 @@ def test_the_rows_of_a_model_and_of_static_vectors(tmp_path):
     rows = [" ".join([word, *(f"{(3 * place + k) % 7}.5" for k in range(4))]) for place, word in enumerate(words)]
     (tmp_path / "glove.txt").write_text("\n".join(rows) + "\n", "utf-8")
     sets = {"STS-B": ([4.5, 0.0], ["A man plays", "A man is playing", "A river", "Oil prices"])}
-    rows_of_ways = sentences.compare(model, sets, str(tmp_path / "glove.txt"))
+    tokenizer = Tokenizer(models.WordLevel({"?": 0, "A": 1, "man": 2, "Oil": 3, "river": 4}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    one_number_per_word = StaticEmbedding(tokenizer, embedding_weights=np.eye(5, dtype=np.float32))
+    SentenceTransformer(modules=[one_number_per_word]).save(str(tmp_path / "other"))
+    rows_of_ways = sentences.compare(model, sets, str(tmp_path / "glove.txt"), str(tmp_path / "other"))
     assert next(iter(rows_of_ways)) == "default of encode"
-    assert len(rows_of_ways) == 7
+    assert len(rows_of_ways) == 8
+    assert rows_of_ways["other"] == {"STS-B": 100}
     assert all(value in (-100, 100) for row in rows_of_ways.values() for value in row.values())
