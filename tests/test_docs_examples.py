@@ -13,6 +13,7 @@ import math
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,9 +212,19 @@ def test_every_elmo_command_of_a_page_can_be_parsed(page):
                 build_parser(command[1]).parse_args(command[1:])
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_a_page_run_one_after_the_other(page, files, capsys):
+@pytest.fixture
+def values():
+    """The variables of a page. A server that it started is stopped, also if the page fails before it stops it."""
     values: dict[str, object] = {}
+    yield values
+    for value in values.values():
+        if isinstance(value, subprocess.Popen) and value.poll() is None:
+            value.kill()
+            value.wait()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_run_one_after_the_other(page, files, values, capsys):
     for block in blocks(page):
         capsys.readouterr()
         if block.why_not:
