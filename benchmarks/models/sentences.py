@@ -109,7 +109,7 @@ def choose(model: pyelmo.Embedder, sets: dict[str, Pairs], corpora: list[str]) -
 
 
 def compare(
-    model: pyelmo.Embedder, sets: dict[str, Pairs], glove: str | None, transformer: str | None = None
+    model: pyelmo.Embedder, sets: dict[str, Pairs], glove: str | None, transformer: str | None
 ) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
     for name, (scores, texts) in sets.items():
